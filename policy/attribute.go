@@ -1,0 +1,40 @@
+package policy
+
+// Attribute is one fact of a request that a policy can match or key by.
+type Attribute uint8
+
+// The attributes, in the canonical order of a key's encoding.
+const (
+	Account       Attribute = iota // the verified identity a gateway vouches for
+	User                           // an end user within the account
+	APIKey                         // an API key, as the gateway names it
+	OAuthToken                     // an OAuth token, as the gateway names it
+	IP                             // the client's address, cut to a prefix in keys
+	TargetAccount                  // the account a sign-in attempt aims at, folded
+	Plan                           // the caller's plan
+	Region                         // the region asked in
+	Operation                      // the standard name of what is asked
+
+	AttributeCount = int(Operation) + 1
+)
+
+// identities are the attributes of which a request needs at least one.
+var identities = [...]Attribute{Account, User, APIKey, OAuthToken, IP, TargetAccount}
+
+// attributeNames are the names in policies (`per`) and in SQL.
+var attributeNames = [AttributeCount]string{
+	"account", "user", "apiKey", "oauthToken", "ip", "targetAccount", "plan", "region", "operation",
+}
+
+// String gives the name that policies and SQL use.
+func (a Attribute) String() string { return attributeNames[a] }
+
+// ParseAttribute finds an attribute by its name.
+func ParseAttribute(name string) (Attribute, bool) {
+	for i, n := range attributeNames {
+		if n == name {
+			return Attribute(i), true
+		}
+	}
+	return 0, false
+}

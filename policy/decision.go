@@ -1,0 +1,41 @@
+package policy
+
+// Never is the RetryAfterMicros of a request that no wait can make pass: its
+// cost is above the limit.
+const Never int64 = -1
+
+// Outcome says how sure a decision is.
+type Outcome uint8
+
+// The outcomes of a decision.
+const (
+	Decided   Outcome = iota // the store's own answer
+	Uncertain                // no answer within the deadline; the charge may have happened
+)
+
+// String gives the outcome's name in JSON and metrics.
+func (o Outcome) String() string { return [...]string{"decided", "uncertain"}[o] }
+
+// Source says where a decision came from.
+type Source uint8
+
+// The sources of a decision. Later sources are added behind.
+const (
+	FromStore  Source = iota // decided by the stored functions
+	FromPolicy               // decided by the policy alone: it is disabled
+)
+
+// String gives the source's name in JSON and metrics.
+func (s Source) String() string { return [...]string{"store", "policy"}[s] }
+
+// Decision is the answer to one request.
+type Decision struct {
+	Policy           *Installed // the policy and version that decided
+	Allowed          bool
+	Remaining        int64 // whole tokens left, 0 to the limit
+	RetryAfterMicros int64 // 0 when allowed, else the exact wait for the same cost; [Never]
+	ResetAtMicros    int64 // instant at which the key is full again
+	ResetAfterMicros int64 // the same, counted from the decision
+	Outcome          Outcome
+	Source           Source
+}
