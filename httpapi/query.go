@@ -1,0 +1,42 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// readQuery reads query parameters, each at most once, and refuses any beside
+// those known: one ignored in silence would be taken for one that works.
+func readQuery(r *http.Request, known ...string) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest("The query string is malformed.")
+	}
+	for name, values := range query {
+		if !slices.Contains(known, name) {
+			return nil, badRequest(fmt.Sprintf("The query parameter %q is not known here.", name))
+		}
+		if len(values) > 1 {
+			return nil, badRequest(fmt.Sprintf("The query parameter %q is given more than once.", name))
+		}
+	}
+	return query, nil
+}
+
+// queryInt reads a whole number between least and most.
+func queryInt(query url.Values, name string, absent, least, most int) (int, error) {
+	if !query.Has(name) {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(query.Get(name))
+	if err != nil || n < least || n > most {
+		return 0, badRequest(fmt.Sprintf("The query parameter %q must be a whole number from %d to %d.", name, least, most))
+	}
+	return n, nil
+}
