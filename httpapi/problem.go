@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -55,11 +54,12 @@ type faultMember struct {
 
 // versionConflict is a version-conflict that knows the version in force.
 type versionConflict struct {
-	*policy.Error
+	cause   *policy.Error
 	current int // 0 when the policy does not exist
 }
 
-func (c *versionConflict) Unwrap() error { return c.Error }
+func (c *versionConflict) Error() string { return c.cause.Error() }
+func (c *versionConflict) Unwrap() error { return c.cause }
 
 // reasonInfo gives the status and the stable title of a reason; a reason it
 // does not know is shown by its code alone.
