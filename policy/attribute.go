@@ -1,5 +1,7 @@
 package policy
 
+import "slices"
+
 // Attribute is one fact of a request that a policy can match or key by.
 type Attribute uint8
 
@@ -29,12 +31,16 @@ var attributeNames = [AttributeCount]string{
 // String gives the name that policies and SQL use.
 func (a Attribute) String() string { return attributeNames[a] }
 
-// ParseAttribute finds an attribute by its name.
-func ParseAttribute(name string) (Attribute, bool) {
-	for i, n := range attributeNames {
-		if n == name {
-			return Attribute(i), true
-		}
+// RequestMember gives the name that requests use.
+func (a Attribute) RequestMember() string {
+	if a == Account {
+		return "verifiedAccount" // the gateway says by the name that it has verified it
 	}
-	return 0, false
+	return a.String()
+}
+
+// ParseAttribute finds an attribute by its name in policies.
+func ParseAttribute(name string) (Attribute, bool) {
+	i := slices.Index(attributeNames[:], name)
+	return Attribute(max(i, 0)), i >= 0
 }

@@ -4,18 +4,6 @@ package policy
 // attribute names and values (see [KeyOf]).
 type Key [16]byte
 
-// Durability says in which tables a policy keeps its state.
-type Durability uint8
-
-// The two durabilities.
-const (
-	Fast    Durability = iota // unlogged tables: no WAL, lost when PostgreSQL crashes
-	Durable                   // logged tables: an acknowledged charge survives a crash
-)
-
-// String gives the durability's name in policies.
-func (d Durability) String() string { return [...]string{"fast", "durable"}[d] }
-
 // Ask is one element of a batch: all callers that ask the same key for the
 // same cost.
 type Ask struct {

@@ -3,7 +3,10 @@ package policy
 import (
 	"errors"
 	"math/big"
+	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds of a decimal's text. They keep exact arithmetic small: without them
@@ -13,16 +16,26 @@ const (
 	decimalExponentMax = 30
 )
 
-// errDecimal is a sentence for the caller: it names the bounds.
-var errDecimal = errors.New("must be a number of at most 40 characters with an exponent from -30 to 30")
-
-// Decimal is a JSON number kept exactly as it was written: 0.1 is one tenth.
-// The zero value is the number 0.
+// Decimal is a number kept exactly as it was written in JSON: 0.1 is one
+// tenth. The zero value is the number 0.
 type Decimal struct{ text string }
 
-// ParseDecimal reads the text of a JSON number. It refuses texts of more than
-// 40 bytes and exponents beyond 30 either way.
+// ParseDecimal reads a number in JSON's notation. It refuses texts of more
+// than 40 bytes and exponents beyond 30 either way; the error is a sentence
+// for the caller.
 func ParseDecimal(text string) (Decimal, error) {
+	if len(text) > decimalBytesMax {
+		return Decimal{}, errors.New("must be written in at most " + strconv.Itoa(decimalBytesMax) + " characters")
+	}
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		exponent, err := strconv.Atoi(text[i+1:])
+		if err != nil || exponent > decimalExponentMax || exponent < -decimalExponentMax {
+			return Decimal{}, errors.New("must have an exponent from -" + strconv.Itoa(decimalExponentMax) + " to " + strconv.Itoa(decimalExponentMax))
+		}
+	}
+	if jsontext.Value(text).Kind() != jsontext.KindNumber || !jsontext.Value(text).IsValid() {
+		return Decimal{}, errors.New("must be a number")
+	}
 	return Decimal{text: text}, nil
 }
 
@@ -34,13 +47,11 @@ func (d Decimal) String() string {
 	return d.text
 }
 
-// Rat gives the number's exact value.
+// Rat gives the number's exact value, as a copy of the caller's own.
 func (d Decimal) Rat() *big.Rat {
 	value, ok := new(big.Rat).SetString(d.String())
 	if !ok {
-		return new(big.Rat)
+		return new(big.Rat) // not reached: ParseDecimal has checked the notation
 	}
 	return value
 }
-
-var _ = strings.Contains

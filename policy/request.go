@@ -1,8 +1,14 @@
 package policy
 
-// Bounds of a request's text members, in bytes of UTF-8.
+import (
+	"math"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of a request's members.
 const (
-	TextBytesMax = 256              // every identity, operation, plan, region and operation id
+	TextBytesMax = 256              // in UTF-8: every identity, operation, plan, region and operation id
 	CostMax      = int64(1)<<62 - 1 // a larger stated cost is refused as huge
 )
 
@@ -19,4 +25,63 @@ type Request struct {
 	OperationID          string // the caller's id of one logical request, "" when none
 	Peek                 bool   // answer without charging
 	DeadlineMillis       int    // shortens the decision's deadline, 0 when not stated
+}
+
+// identityMembersSeen are the bits of the members that identify a caller.
+const identityMembersSeen seen = 1<<len(identities) - 1
+
+// requestMembers is the wire form of a request. The identities come first and
+// in the order of the attributes.
+var requestMembers = members[Request]{
+	{name: "verifiedAccount", read: readValue(Account)},
+	{name: "user", read: readValue(User)},
+	{name: "apiKey", read: readValue(APIKey)},
+	{name: "oauthToken", read: readValue(OAuthToken)},
+	{name: "ip", read: func(r *reader, q *Request, v jsontext.Value) { q.Values[IP] = r.address(v) }},
+	{name: "targetAccount", read: func(r *reader, q *Request, v jsontext.Value) { q.Values[TargetAccount] = r.targetAccount(v) }},
+	{name: "plan", read: readValue(Plan)},
+	{name: "region", read: readValue(Region)},
+	{name: "operation", required: true, read: func(r *reader, q *Request, v jsontext.Value) { q.Values[Operation] = r.operation(v) }},
+	{name: "cost", read: func(r *reader, q *Request, v jsontext.Value) { q.Cost = r.integer(v, 1, CostMax) }},
+	{name: "policyVersion", read: func(r *reader, q *Request, v jsontext.Value) { q.PolicyVersion = int(r.integer(v, 1, math.MaxInt32)) }},
+	{name: "policy", read: func(r *reader, q *Request, v jsontext.Value) { q.Policy = r.policyID(v) }},
+	{name: "requirePolicyVersion", read: func(r *reader, q *Request, v jsontext.Value) { q.RequirePolicyVersion = r.boolean(v) }},
+	{name: "operationId", read: func(r *reader, q *Request, v jsontext.Value) { q.OperationID = r.text(v, 1, TextBytesMax) }},
+	{name: "peek", read: func(r *reader, q *Request, v jsontext.Value) { q.Peek = r.boolean(v) }},
+	{name: "deadlineMillis", read: func(r *reader, q *Request, v jsontext.Value) { q.DeadlineMillis = int(r.integer(v, 1, math.MaxInt32)) }},
+}
+
+// readValue reads an attribute that is kept byte for byte: what two spellings
+// of it mean is the gateway's duty.
+func readValue(attribute Attribute) func(*reader, *Request, jsontext.Value) {
+	return func(r *reader, q *Request, v jsontext.Value) {
+		q.Values[attribute] = r.text(v, 1, TextBytesMax)
+	}
+}
+
+// ParseRequest reads the body of one decision request. It keeps no part of
+// body. The error is an [*Error] of reason invalid-request with every fault.
+func ParseRequest(body []byte) (*Request, error) {
+	var r reader
+	object, ok := r.document(body)
+	if !ok {
+		return nil, r.err(ReasonInvalidRequest)
+	}
+	return r.request(object)
+}
+
+// request reads a request from a valid JSON value.
+func (r *reader) request(value jsontext.Value) (*Request, error) {
+	request := new(Request)
+	found := readObject(r, value, request, requestMembers)
+	if found&identityMembersSeen == 0 && value.Kind() == jsontext.KindBeginObject {
+		r.faultForm("needs at least one of verifiedAccount, user, apiKey, oauthToken, ip and targetAccount")
+	}
+	if request.RequirePolicyVersion && !requestMembers.has(found, "policyVersion") {
+		r.faultAt("requirePolicyVersion", "needs policyVersion")
+	}
+	if err := r.err(ReasonInvalidRequest); err != nil {
+		return nil, err
+	}
+	return request, nil
 }

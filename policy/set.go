@@ -1,36 +1,125 @@
 package policy
 
-// Set is an immutable, compiled set of policies of one generation.
-type Set struct{ generation int64 }
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
 
-// Compile builds a set of the policies of one generation.
-func Compile(generation int64, policies []*Installed) *Set { return &Set{generation: generation} }
+// Set is an immutable, compiled set of policies of one generation. It is safe
+// for use by any number of goroutines.
+type Set struct {
+	generation int64
+	policies   []*Installed // ascending by id
+	compiled   []compiled   // in the same order
+	indexes    [AttributeCount]*index
+	unfiled    []*compiled // those no attribute selects: looked at for every request
+	matchesIP  bool        // some policy matches by address
+}
 
-// Generation is the number of the store's whole policy set.
+// compiled is a policy made ready to match.
+type compiled struct {
+	*Installed
+	order  int     // place in the set, which is the order of ids
+	fields []field // the given fields of its match
+}
+
+// field is one given field of a match.
+type field struct {
+	attribute Attribute
+	matcher
+}
+
+// field gives a policy's patterns of an attribute, nil when it has none.
+func (c *compiled) field(attribute Attribute) *matcher {
+	for i := range c.fields {
+		if c.fields[i].attribute == attribute {
+			return &c.fields[i].matcher
+		}
+	}
+	return nil
+}
+
+// matches says whether every given field matches.
+func (c *compiled) matches(values *[AttributeCount]string) bool {
+	for i := range c.fields {
+		if field := &c.fields[i]; !field.matches(values[field.attribute]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Compile makes the set of the policies of one generation, whose ids must be
+// distinct. Each is filed under its most selective field, so that matching a
+// request looks only at policies that it is likely to match.
+func Compile(generation int64, policies []*Installed) *Set {
+	s := &Set{generation: generation, policies: slices.Clone(policies)}
+	slices.SortFunc(s.policies, func(a, b *Installed) int { return strings.Compare(a.ID, b.ID) })
+	s.compiled = make([]compiled, len(s.policies))
+	all := make([]*compiled, len(s.policies))
+	for i, policy := range s.policies {
+		s.compiled[i] = compiled{Installed: policy, order: i}
+		all[i] = &s.compiled[i]
+		for attribute, patterns := range policy.Spec.Match {
+			if len(patterns) > 0 {
+				attribute := Attribute(attribute)
+				all[i].fields = append(all[i].fields, field{attribute, newMatcher(attribute, patterns)})
+				s.matchesIP = s.matchesIP || attribute == IP
+			}
+		}
+	}
+	var filed [AttributeCount][]*compiled
+	census := newCensus(all)
+	for _, policy := range all {
+		if attribute, ok := census.mostSelective(policy); ok {
+			filed[attribute] = append(filed[attribute], policy)
+		} else {
+			s.unfiled = append(s.unfiled, policy)
+		}
+	}
+	for attribute, policies := range filed {
+		if len(policies) > 0 {
+			s.indexes[attribute] = newIndex(Attribute(attribute), policies)
+		}
+	}
+	return s
+}
+
+// Generation is the number of the store's whole policy set that this one is.
 func (s *Set) Generation() int64 { return s.generation }
 
-// Policies gives all policies, ascending by id.
-func (s *Set) Policies() []*Installed { return nil }
+// Policies gives all policies, ascending by id. The slice is the set's own.
+func (s *Set) Policies() []*Installed { return s.policies }
 
 // Lookup finds a policy by its id.
-func (s *Set) Lookup(id string) (*Installed, bool) { return nil, false }
-
-// Match finds what a request has to pass.
-func (s *Set) Match(req *Request, m *Matched) error { return nil }
-
-// Matched is what a request matched; its buffers are reused.
-type Matched struct {
-	Checks   []Check    // enforced policies, ascending by id
-	Disabled *Installed // the first matching policy that is disabled, nil when none is
-	Skipped  []Skipped     // policies that do not apply for want of an attribute
+func (s *Set) Lookup(id string) (*Installed, bool) {
+	i, found := slices.BinarySearchFunc(s.policies, id, func(p *Installed, id string) int { return strings.Compare(p.ID, id) })
+	if !found {
+		return nil, false
+	}
+	return s.policies[i], true
 }
 
-// Skipped is a matching policy that does not apply because the request lacks an
-// attribute of its key.
-type Skipped struct {
-	Policy    *Installed
-	Attribute Attribute // the first that is missing
+// candidates appends the policies that a request may match; every one that it
+// does match is among them, once.
+func (s *Set) candidates(to []*compiled, values *[AttributeCount]string) []*compiled {
+	to = append(to, s.unfiled...)
+	for attribute, index := range s.indexes {
+		if value := values[attribute]; index != nil && value != "" {
+			to = index.appendFiled(to, value)
+		}
+	}
+	return to
 }
 
-// Reset empties m and keeps its buffers.
-func (m *Matched) Reset() { m.Checks, m.Disabled, m.Skipped = m.Checks[:0], nil, m.Skipped[:0] }
+// matchable gives the values that matchers compare: an address as its bits.
+func (s *Set) matchable(values *[AttributeCount]string) [AttributeCount]string {
+	matchable := *values
+	if s.matchesIP && values[IP] != "" {
+		if address, err := netip.ParseAddr(values[IP]); err == nil {
+			matchable[IP] = bitText(address, address.BitLen())
+		}
+	}
+	return matchable
+}

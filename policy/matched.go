@@ -1,0 +1,104 @@
+package policy
+
+import "slices"
+
+// Matched is what a request has to pass. [Set.Match] fills it and reuses its
+// buffers; the zero value is ready.
+type Matched struct {
+	Checks   []Check    // enforced policies, ascending by id
+	Disabled *Installed // the first matching policy that is disabled, nil when none is
+	Skipped  []Skipped  // matching policies that do not apply, ascending by id
+
+	candidates []*compiled
+}
+
+// Skipped is a matching policy that does not apply, because the request lacks
+// an attribute of its key and the policy skips such requests.
+type Skipped struct {
+	Policy    *Installed
+	Attribute Attribute // the first that is missing
+}
+
+// Reset empties m and keeps its buffers.
+func (m *Matched) Reset() {
+	m.Checks, m.Disabled, m.Skipped = m.Checks[:0], nil, m.Skipped[:0]
+	m.candidates = m.candidates[:0]
+}
+
+// Match finds the policies that a request has to pass, with key and cost under
+// each, and fills m. Its errors are [*Error]:
+//
+//   - no-policy when none applies, not even a disabled one;
+//   - invalid-request when a policy rejects requests that lack an attribute
+//     which this one lacks, with a fault for each such attribute;
+//   - cost-not-allowed when the request states a cost that none of the
+//     policies would charge, the disabled among them: switching a policy off
+//     must not make its gateways' requests faulty.
+func (s *Set) Match(req *Request, m *Matched) error {
+	m.Reset()
+	values := s.matchable(&req.Values)
+	m.candidates = slices.DeleteFunc(s.candidates(m.candidates, &values), func(c *compiled) bool { return !c.matches(&values) })
+	slices.SortFunc(m.candidates, func(a, b *compiled) int { return a.order - b.order })
+	var missing [AttributeCount]bool
+	chargeable := false
+	for _, candidate := range m.candidates {
+		policy := candidate.Installed
+		cost, ok := policy.Spec.Charge(req.Values[Operation], req.Cost)
+		if policy.Spec.Mode == Disabled {
+			chargeable = chargeable || ok
+			if m.Disabled == nil {
+				m.Disabled = policy
+			}
+			continue
+		}
+		if attribute, lacks := policy.Spec.lacks(&req.Values); lacks {
+			m.skipOrReject(policy, attribute, &req.Values, &missing)
+			continue
+		}
+		chargeable = chargeable || ok
+		m.Checks = append(m.Checks, Check{Policy: policy, Key: KeyOf(policy.ID, policy.Spec, &req.Values), Cost: cost})
+	}
+	return m.judge(&missing, chargeable)
+}
+
+// lacks gives the first attribute of the key that a request does not have.
+func (s *Spec) lacks(values *[AttributeCount]string) (Attribute, bool) {
+	for _, attribute := range s.Per {
+		if values[attribute] == "" {
+			return attribute, true
+		}
+	}
+	return 0, false
+}
+
+// skipOrReject notes a policy whose key the request cannot make.
+func (m *Matched) skipOrReject(policy *Installed, first Attribute, values *[AttributeCount]string, missing *[AttributeCount]bool) {
+	if policy.Spec.OnMissing == Skip {
+		m.Skipped = append(m.Skipped, Skipped{Policy: policy, Attribute: first})
+		return
+	}
+	for _, attribute := range policy.Spec.Per {
+		missing[attribute] = missing[attribute] || values[attribute] == ""
+	}
+}
+
+// judge says why the request cannot be decided, if it cannot.
+func (m *Matched) judge(missing *[AttributeCount]bool, chargeable bool) error {
+	var faults []Fault
+	for attribute, lacks := range missing {
+		if lacks {
+			pointer := "/" + Attribute(attribute).RequestMember()
+			faults = append(faults, Fault{Pointer: pointer, Detail: "is required by a policy for this request"})
+		}
+	}
+	switch {
+	case len(faults) > 0:
+		return Invalid(ReasonInvalidRequest, "a policy for this request needs more than it states", faults...)
+	case len(m.Checks) == 0 && m.Disabled == nil:
+		return &Error{Code: CodeNotFound, Reason: ReasonNoPolicy, Detail: "no policy applies to this request"}
+	case len(m.Checks) > 0 && !chargeable:
+		return Invalid(ReasonCostNotAllowed, "no policy for this request would charge the stated cost",
+			Fault{Pointer: "/cost", Detail: "is not what this operation is charged"})
+	}
+	return nil
+}
