@@ -1,0 +1,39 @@
+package memstore
+
+import (
+	"math/big"
+	"testing"
+)
+
+// A debt cannot be made by the calls there are yet; the rule for carrying one
+// over is stated all the same.
+func TestDebtCrosses(t *testing.T) {
+	t.Parallel()
+	thirds := limit{capacity: tokens(10), rate: big.NewRat(1, 3), unit: big.NewRat(1, 3)}
+	halves := limit{capacity: tokens(2), rate: big.NewRat(1, 2), unit: big.NewRat(1, 2)}
+	for _, c := range []struct{ before, after *big.Rat }{
+		{big.NewRat(-1, 3), big.NewRat(-1, 2)}, // toward minus infinity
+		{big.NewRat(-1, 1), big.NewRat(-1, 1)},
+		{big.NewRat(-4, 3), big.NewRat(-3, 2)},
+		{big.NewRat(-9, 1), big.NewRat(-2, 1)}, // clamped
+		{big.NewRat(2, 3), big.NewRat(1, 2)},
+		{big.NewRat(9, 1), big.NewRat(2, 1)}, // clamped
+	} {
+		got := bucket{tokens: c.before, atMicros: 7}.crossed(thirds, halves, 7)
+		if got.tokens.Cmp(c.after) != 0 || got.atMicros != 7 {
+			t.Errorf("%s became %s at %d, want %s at 7", c.before, got.tokens, got.atMicros, c.after)
+		}
+	}
+}
+
+func TestDebtHasNothingRemaining(t *testing.T) {
+	t.Parallel()
+	l := limit{capacity: tokens(10), rate: big.NewRat(1, 3), unit: big.NewRat(1, 3)}
+	debt := bucket{tokens: big.NewRat(-5, 3)}
+	if got := debt.remaining(l, 0); got != 0 {
+		t.Errorf("%d tokens remain of a debt", got)
+	}
+	if got := debt.waitMicros(l, tokens(1), 0); got != 8 {
+		t.Errorf("wait %d µs for one token from a debt of 5/3 at 1/3 per µs, want 8", got)
+	}
+}

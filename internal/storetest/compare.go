@@ -1,0 +1,126 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+const (
+	// defaultSteps fit into every run of the tests.
+	defaultSteps = 2_000
+
+	// roundSteps is the length of one history. A longer comparison is many
+	// histories, each with a seed of its own, so that the one that fails is
+	// short enough to be played again and cut down.
+	roundSteps = 2_000
+
+	// shrinkStepsMax bounds the steps played to cut a history down: a minute
+	// or so on a database.
+	shrinkStepsMax = 100_000
+
+	// farFuture is an instant at which most buckets are full, for clearing up.
+	farFuture = latestMicros + 100*year
+)
+
+// Compare plays random histories of that many steps to two stores and fails at
+// the first answer that differs, with the shortest history it finds to show
+// it. Neither store may be used by anybody else meanwhile.
+//
+// A seed of 0 takes one at random; it is logged. RATION_SEED and RATION_STEPS
+// in the environment come before seed and steps.
+func Compare(t testing.TB, seed uint64, steps int, model, subject Store) {
+	t.Helper()
+	seed = fromEnvironment(t, "RATION_SEED", seed)
+	steps = int(fromEnvironment(t, "RATION_STEPS", uint64(steps)))
+	if seed == 0 {
+		seed = uint64(rand.Uint32()) // short, because people type it
+	}
+	t.Logf("comparing over %d steps: RATION_SEED=%d", steps, seed)
+
+	played := game{context: t.Context(), model: model, subject: subject}
+	for ; steps > 0; steps -= roundSteps {
+		story := newHistory(seed, min(steps, roundSteps), pace{stepsBack: true, cleansPercent: 2})
+		if found := played.play(story); found != nil {
+			length := len(story.steps)
+			found = played.shrink(found)
+			t.Fatalf("the stores differ (RATION_SEED=%d RATION_STEPS=%d); the shortest way there:\n%s", seed, length, found)
+		}
+		played.clearUp(t)
+		seed++
+	}
+	t.Logf("%d answers alike", played.answers)
+}
+
+// Steps is the length of a comparison: the default, or a tenth of it with
+// -short.
+func Steps() int {
+	if testing.Short() {
+		return defaultSteps / 10
+	}
+	return defaultSteps
+}
+
+// shrink cuts a history down as long as it still shows a difference: first
+// what comes after it, then stretches of steps from long to short, then single
+// asks and callers.
+func (g *game) shrink(found *difference) *difference {
+	budget := shrinkStepsMax
+	try := func(steps []step) bool {
+		if budget -= len(steps); budget < 0 {
+			return false
+		}
+		again := g.play(history{seed: found.history.seed, steps: steps})
+		if again == nil {
+			return false
+		}
+		again.history.steps = again.history.steps[:again.at+1]
+		found = again
+		return true
+	}
+
+	try(slices.Clone(found.history.steps[:found.at+1]))
+	for length := len(found.history.steps) / 2; length > 0; length /= 2 {
+		for from := 0; from+length <= len(found.history.steps); {
+			if !try(slices.Delete(slices.Clone(found.history.steps), from, from+length)) {
+				from += length
+			}
+		}
+	}
+	for i := 0; i < len(found.history.steps); i++ {
+		for simplified := true; simplified && i < len(found.history.steps); {
+			simplified = slices.ContainsFunc(found.history.steps[i].simpler(), func(s step) bool {
+				variant := slices.Clone(found.history.steps)
+				variant[i] = s
+				return try(variant)
+			})
+		}
+	}
+	return found
+}
+
+// clearUp lets both stores forget what they can of the history just played.
+func (g *game) clearUp(t testing.TB) {
+	t.Helper()
+	for _, store := range []Store{g.model, g.subject} {
+		if _, err := store.Clean(g.context, farFuture); err != nil {
+			t.Fatalf("clean: %v", err)
+		}
+	}
+}
+
+// fromEnvironment is a number that the environment may set.
+func fromEnvironment(t testing.TB, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text, set := os.LookupEnv(name)
+	if !set {
+		return otherwise
+	}
+	number, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return number
+}

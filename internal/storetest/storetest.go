@@ -1,0 +1,71 @@
+// Package storetest is what every store has to pass: the guarantees of the
+// semantics one by one ([Run]), seeded random histories that two stores must
+// answer alike ([Compare]), and a replay of real traffic ([ReplayWebAccess]).
+//
+// It drives a store by an explicit clock and never waits.
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// Store is what the suite needs of a store. Adapters keep it whole: where a
+// store has a fast path and a settling one, Decide goes down both, so that
+// every answer is policy.Answered.
+//
+// Every instant is given, in microseconds, and no two calls overlap.
+type Store interface {
+	// Install puts a change of the policy id in force. expected is the version
+	// it replaces, 0 to create; another version is a version-conflict. Content
+	// identical to the current version's returns that version and changes
+	// nothing.
+	Install(
+		ctx context.Context, id string, change *policy.Change, expected int, nowMicros int64,
+	) (*policy.Installed, error)
+
+	// Policies gives the policies in force, in any order, and the generation
+	// of the set.
+	Policies(ctx context.Context) (generation int64, policies []*policy.Installed, err error)
+
+	// Decide answers a batch at batch.NowMicros.
+	Decide(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error
+
+	// Clean deletes every bucket that may be deleted at the instant, however
+	// many batches that takes, and says how many those were.
+	Clean(ctx context.Context, nowMicros int64) (deleted int, err error)
+}
+
+// check is one guarantee. It gets a store of its own.
+type check struct {
+	name string
+	run  func(*scene)
+}
+
+// Run checks every guarantee under both durabilities. newStore makes an empty
+// store and takes it away when the test it is given ends.
+func Run(t *testing.T, newStore func(t testing.TB) Store) {
+	t.Helper()
+	for _, durability := range []policy.Durability{policy.Fast, policy.Durable} {
+		t.Run(durability.String(), func(t *testing.T) {
+			t.Parallel()
+			for _, check := range checks() {
+				t.Run(check.name, func(t *testing.T) {
+					t.Parallel()
+					check.run(newScene(t, newStore, durability))
+				})
+			}
+		})
+	}
+}
+
+// checks are all guarantees, in the order of the semantics.
+func checks() []check {
+	var all []check
+	all = append(all, bucketChecks()...)
+	all = append(all, callChecks()...)
+	all = append(all, changeChecks()...)
+	return append(all, caseChecks()...)
+}

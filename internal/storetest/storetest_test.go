@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rationhq/ration/internal/memstore"
+	"github.com/rationhq/ration/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// faultyStores are named after what they do wrong.
+var faultyStores = map[string]func() Store{
+	"counts in floats":            newFloats,
+	"advises too early":           func() Store { return eager{newModel()} },
+	"charges peeks":               func() Store { return greedy{newModel()} },
+	"ignores the generation":      func() Store { return obliging{newModel()} },
+	"cleans too much":             func() Store { return tidy{newModel()} },
+	"backdates versions":          func() Store { return backdating{newModel()} },
+	"fills buckets with a change": func() Store { return forgetful{newModel(), map[string]int{}} },
+}
+
+func newModel() Store { return memstore.New(1 << 20) } // more than any test makes
+
+func newFloats() Store {
+	return floats{newModel(), map[int32]*policy.Installed{}, map[policy.Key]*float{}}
+}
+
+func TestCompareFindsFaults(t *testing.T) {
+	t.Parallel()
+	for fault, newFaulty := range faultyStores {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			played := game{context: t.Context(), model: newModel(), subject: newFaulty()}
+			found := played.play(newHistory(1, defaultSteps, pace{stepsBack: true, cleansPercent: 2}))
+			if found == nil {
+				t.Fatalf("a store that %s passes the comparison", fault)
+			}
+			long := found.at + 1
+			found = played.shrink(found)
+			t.Logf("cut from %d steps to %d:\n%s", long, found.at+1, found)
+			if short := len(found.history.steps); short > 12 {
+				t.Errorf("the shortest history has %d steps:\n%s", short, found)
+			}
+			if again := played.play(found.history); again == nil {
+				t.Errorf("the shortest history shows nothing when it is played again:\n%s", found)
+			}
+		})
+	}
+}
+
+func TestChecksFindFaults(t *testing.T) {
+	t.Parallel()
+	for fault, newFaulty := range faultyStores {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			var failed []string
+			for _, check := range checks() {
+				if fails(t, func(t testing.TB) {
+					check.run(newScene(t, func(testing.TB) Store { return newFaulty() }, policy.Fast))
+				}) {
+					failed = append(failed, check.name)
+				}
+			}
+			t.Logf("fails %d checks:\n%s", len(failed), strings.Join(failed, "\n"))
+			if len(failed) == 0 {
+				t.Errorf("a store that %s passes every check", fault)
+			}
+		})
+	}
+}
+
+func TestReplayFindsFaults(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"counts in floats", "advises too early"} {
+		if !fails(t, func(t testing.TB) { ReplayWebAccess(t, faultyStores[fault]()) }) {
+			t.Errorf("a store that %s passes the replay", fault)
+		}
+	}
+}
+
+func TestHistoriesRepeat(t *testing.T) {
+	t.Parallel()
+	tell := func(seed uint64) string {
+		h := newHistory(seed, 300, pace{stepsBack: true, cleansPercent: 2})
+		return (&difference{history: h, at: len(h.steps) - 1}).String()
+	}
+	if tell(5) != tell(5) {
+		t.Error("the same seed made two histories")
+	}
+	if tell(5) == tell(6) {
+		t.Error("two seeds made the same history")
+	}
+}
+
+// Every shape a history may install is one the policy package accepts, at the
+// very edges too.
+func TestShapesAreValid(t *testing.T) {
+	t.Parallel()
+	h := newHistory(7, 20_000, pace{})
+	seen := 0
+	for _, s := range h.steps {
+		next, ok := s.(install)
+		if !ok {
+			continue
+		}
+		seen++
+		change, err := next.shape.change(policy.Fast)
+		if err != nil {
+			t.Fatalf("%s: %v", next.shape, err)
+		}
+		got, want := change.Spec.Limit, next.shape
+		if got.Capacity != want.capacity || !slices.Equal(
+			[]int64{got.Rate.N, got.Rate.D}, lowestTerms(want.n, want.d),
+		) {
+			t.Fatalf("%s was read as %+v", want, got)
+		}
+	}
+	if seen < 500 {
+		t.Errorf("only %d shapes in %d steps", seen, len(h.steps))
+	}
+}
+
+func lowestTerms(n, d int64) []int64 {
+	a, b := n, d
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return []int64{n / a, d / a}
+}
+
+// fails says whether a test fails, without failing this one.
+func fails(t *testing.T, test func(testing.TB)) bool {
+	t.Helper()
+	watched := &quiet{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(watched)
+	}()
+	<-done
+	return watched.failed
+}
+
+// quiet is a test whose failure is only remembered. It is used by one
+// goroutine, which a fatal failure ends.
+type quiet struct {
+	testing.TB
+	failed bool
+}
+
+func (q *quiet) Helper()               {}
+func (q *quiet) Logf(string, ...any)   {}
+func (q *quiet) Error(...any)          { q.failed = true }
+func (q *quiet) Errorf(string, ...any) { q.failed = true }
+
+func (q *quiet) Fatalf(string, ...any) {
+	q.failed = true
+	runtime.Goexit()
+}

@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/csv"
+	"strconv"
+	"testing"
+
+	"github.com/rationhq/ration/policy"
+)
+
+//go:embed testdata/web-access.csv
+var webAccess []byte
+
+// visit is one line of the traffic.
+type visit struct {
+	second int64 // from the first line
+	ip     string
+}
+
+// ReplayWebAccess asks a store for every request of a web site's log, in the
+// log's own time, under a policy per address of 10 tokens and one more each 5
+// seconds. Every answer has to be the one that a reading by hand gives.
+func ReplayWebAccess(t testing.TB, store Store) {
+	t.Helper()
+	s := newScene(t, func(testing.TB) Store { return store }, policy.Fast)
+	s.install(0, 10, "1", "5")
+	addresses := map[string]*fifths{}
+	denied := 0
+	for line, v := range visits(t) {
+		address := addresses[v.ip]
+		if address == nil {
+			address = &fifths{held: 50}
+			addresses[v.ip] = address
+		}
+		want := address.visit(v.second)
+		if got := s.ask(v.second*second, v.ip, 1, 1); got != want {
+			t.Fatalf("request %d, %s at %d s: %+v, want %+v", line+1, v.ip, v.second, got, want)
+		}
+		denied += int(1 - want.Admitted)
+	}
+	t.Logf("%d addresses, %d requests denied", len(addresses), denied)
+}
+
+// fifths is the naive reading of that one policy: a full bucket is 50 fifths
+// of a token, a second earns one of them and a request costs five.
+type fifths struct{ held, second int64 }
+
+func (f *fifths) visit(now int64) policy.Answer {
+	for ; f.second < now && f.held < 50; f.second++ {
+		f.held++
+	}
+	f.second = now
+	var answer policy.Answer
+	if f.held >= 5 {
+		f.held -= 5
+		answer.Admitted = 1
+	}
+	answer.Remaining = f.held / 5
+	answer.ResetAfterMicros = (50 - f.held) * second
+	if f.held < 5 {
+		answer.RetryAfterMicros = (5 - f.held) * second
+	}
+	return answer
+}
+
+// visits reads the log.
+func visits(t testing.TB) []visit {
+	t.Helper()
+	lines, err := csv.NewReader(bytes.NewReader(webAccess)).ReadAll()
+	if err != nil {
+		t.Fatalf("read the log: %v", err)
+	}
+	var all []visit
+	for _, line := range lines[1:] { // offset_s, ip, method, operation
+		offset, err := strconv.ParseInt(line[0], 10, 64)
+		if err != nil {
+			t.Fatalf("read the log: %v", err)
+		}
+		all = append(all, visit{second: offset, ip: line[1]})
+	}
+	return all
+}
