@@ -16,8 +16,9 @@ const resetAtMicrosMax = 253_402_300_799_999_000 // 9999-12-31T23:59:59.999Z
 
 // appendDecision appends the members of a decision's JSON, without the braces:
 // the four that are always there first. waitSeconds is the wait with jitter,
-// [policy.Never] when no wait helps. By hand, because every call passes here
-// and reflection would be the dearest part of it.
+// [policy.Never] when no wait helps. The gateway is told every figure, also
+// those that [showsFigures] keeps out of the headers it hands on. By hand,
+// because every call passes here and reflection would be the dearest part of it.
 func appendDecision(dst []byte, d *policy.Decision, waitSeconds int64) []byte {
 	dst = append(dst, `"allowed":`...)
 	dst = strconv.AppendBool(dst, d.Allowed)

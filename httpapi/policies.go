@@ -71,7 +71,7 @@ func (a *admin) writeRecord(w http.ResponseWriter, r *http.Request, known tags, 
 		w.WriteHeader(http.StatusNotModified)
 		return http.StatusNotModified
 	}
-	return a.writeJSON(w, r, http.StatusOK, append(appendRecord(nil, &record), '\n'))
+	return a.writeJSON(w, r, http.StatusOK, append(appendRecord(nil, &record, nil), '\n'))
 }
 
 // listPolicies answers a page of policies in force, by id.

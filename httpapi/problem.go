@@ -125,6 +125,7 @@ func (s *Site) writeProblem(w http.ResponseWriter, r *http.Request, err error) i
 	if encodeErr != nil {
 		s.Logger.ErrorContext(r.Context(), "encode a problem", "requestId", id, "error", encodeErr)
 	}
+	body = append(body, '\n')
 	header := w.Header()
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))

@@ -31,7 +31,7 @@ func (a *admin) putPolicy(w http.ResponseWriter, r *http.Request) (int, error) {
 		w.Header().Set("Location", "/v1/policies/"+record.ID)
 		status = http.StatusCreated
 	}
-	return a.writeJSON(w, r, status, append(appendRecord(nil, &record), '\n')), nil
+	return a.writeJSON(w, r, status, append(appendRecord(nil, &record, put.Change.Warnings), '\n')), nil
 }
 
 // readPut reads the request: its id and change, and as Expected the version it

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 const instantLayout = "2006-01-02T15:04:05.000000Z"
 
 // appendRecord appends the JSON of a policy version: what it is, then the
-// stored members as they are, then what the operator should know.
-func appendRecord(dst []byte, record *policy.Record) []byte {
+// stored members as they are, then the warnings of the change that made it,
+// which are not kept.
+func appendRecord(dst []byte, record *policy.Record, warnings []policy.Fault) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendString(dst, record.ID)
 	dst = append(dst, `,"version":`...)
@@ -25,8 +27,14 @@ func appendRecord(dst []byte, record *policy.Record) []byte {
 		dst = append(dst, ',')
 		dst = append(dst, stored[1:len(stored)-1]...)
 	}
-	if record.Spec.OnStoreDown.Mode == policy.Open && !record.Spec.OnStoreDown.AcceptOpen {
-		dst = append(dst, `,"warnings":[{"pointer":"#/onStoreDown","detail":"While the store is down this policy allows what it cannot count; say acceptOpen: true to confirm."}]`...)
+	if len(warnings) > 0 {
+		shown := make([]faultMember, len(warnings))
+		for i, warning := range warnings {
+			shown[i] = faultMember{Pointer: fragment(warning.Pointer), Detail: warning.Detail}
+		}
+		encoded, _ := json.Marshal(shown) //nolint:errchkjson // text always encodes
+		dst = append(dst, `,"warnings":`...)
+		dst = append(dst, encoded...)
 	}
 	return append(dst, '}')
 }
@@ -40,7 +48,7 @@ func appendRecords(dst []byte, member string, records []policy.Record) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendRecord(dst, &records[i])
+		dst = appendRecord(dst, &records[i], nil)
 	}
 	return append(dst, "]}\n"...)
 }

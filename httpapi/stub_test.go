@@ -1,0 +1,173 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rationhq/ration/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nowMicros is the instant of every stubbed decision: 2026-01-02T03:04:05Z.
+const nowMicros = 1_767_323_045_000_000
+
+// reportCreate is the policy of the design's example: 40 tokens, 20 a second.
+func reportCreate() *policy.Installed {
+	return installed("report-create", 7, 40, policy.Rate{N: 1, D: 50_000}, policy.Account, policy.Operation)
+}
+
+func installed(id string, version int, capacity int64, rate policy.Rate, per ...policy.Attribute) *policy.Installed {
+	return &policy.Installed{
+		Number: 1, ID: id, Version: version, InstalledAtMicros: nowMicros,
+		Spec: &policy.Spec{Per: per, Limit: policy.Limit{Capacity: capacity, Rate: rate}},
+	}
+}
+
+// allowed and denied are decisions of a policy at nowMicros.
+func allowed(p *policy.Installed, remaining, resetAfterMicros int64) policy.Decision {
+	return policy.Decision{
+		Policy: p, Allowed: true, Remaining: remaining,
+		ResetAfterMicros: resetAfterMicros, ResetAtMicros: nowMicros + resetAfterMicros,
+	}
+}
+
+func denied(p *policy.Installed, remaining, retryAfterMicros, resetAfterMicros int64) policy.Decision {
+	d := allowed(p, remaining, resetAfterMicros)
+	d.Allowed, d.RetryAfterMicros = false, retryAfterMicros
+	return d
+}
+
+// stubDecider answers by a function and keeps what it was asked.
+type stubDecider struct {
+	answer func(ctx context.Context, request *policy.Request) (policy.Decision, error)
+
+	mu    sync.Mutex
+	asked []*policy.Request
+}
+
+// always is a decider with one decision for everybody.
+func always(decision policy.Decision) *stubDecider {
+	return &stubDecider{answer: func(context.Context, *policy.Request) (policy.Decision, error) { return decision, nil }}
+}
+
+// failing is a decider that never decides.
+func failing(err error) *stubDecider {
+	return &stubDecider{answer: func(context.Context, *policy.Request) (policy.Decision, error) { return policy.Decision{}, err }}
+}
+
+func (s *stubDecider) Decide(ctx context.Context, request *policy.Request) (policy.Decision, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, request)
+	s.mu.Unlock()
+	return s.answer(ctx, request)
+}
+
+func (s *stubDecider) DecideBatch(ctx context.Context, requests []*policy.Request, results []policy.Result) {
+	for i, request := range requests {
+		results[i].Decision, results[i].Err = s.Decide(ctx, request)
+	}
+}
+
+func (s *stubDecider) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+// stubPolicies keeps policies in memory by the rules that Policies states.
+type stubPolicies struct {
+	mu       sync.Mutex
+	versions map[string][]policy.Record
+	puts     []policy.Put
+}
+
+func (s *stubPolicies) Put(_ context.Context, put policy.Put) (policy.Record, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.puts = append(s.puts, put)
+	history := s.versions[put.ID]
+	if len(history) != put.Expected {
+		return policy.Record{}, false, &policy.Error{
+			Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict, Detail: "Another version is in force.",
+		}
+	}
+	if len(history) > 0 && history[len(history)-1].Spec.Equal(put.Change.Spec) {
+		return history[len(history)-1], false, nil
+	}
+	record := policy.Record{
+		Installed: &policy.Installed{
+			ID: put.ID, Version: len(history) + 1, Spec: put.Change.Spec, InstalledAtMicros: nowMicros,
+		},
+		Balances: put.Change.Balances, Actor: put.Actor, Reason: put.Change.Reason,
+	}
+	if s.versions == nil {
+		s.versions = make(map[string][]policy.Record)
+	}
+	s.versions[put.ID] = append(history, record)
+	return record, true, nil
+}
+
+func (s *stubPolicies) Get(ctx context.Context, id string) (policy.Record, error) {
+	s.mu.Lock()
+	version := len(s.versions[id])
+	s.mu.Unlock()
+	return s.Version(ctx, id, version)
+}
+
+func (s *stubPolicies) Version(_ context.Context, id string, version int) (policy.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version < 1 || version > len(s.versions[id]) {
+		return policy.Record{}, &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such policy."}
+	}
+	return s.versions[id][version-1], nil
+}
+
+func (s *stubPolicies) List(_ context.Context, after string, limit int) ([]policy.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var page []policy.Record
+	for id, history := range s.versions {
+		if id > after {
+			page = append(page, history[len(history)-1])
+		}
+	}
+	slices.SortFunc(page, func(a, b policy.Record) int { return strings.Compare(a.ID, b.ID) })
+	return page[:min(limit, len(page))], nil
+}
+
+func (s *stubPolicies) Versions(_ context.Context, id string, after, limit int) ([]policy.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	history := s.versions[id]
+	if len(history) == 0 {
+		return nil, &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such policy."}
+	}
+	page := history[min(after, len(history)):]
+	return page[:min(limit, len(page))], nil
+}
+
+// call sends one request to a handler and gives its answer. Headers are given
+// as name, value, name, value.
+func call(handler http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, request)
+	return recorder
+}
+
+// post sends JSON.
+func post(handler http.Handler, target, body string, headers ...string) *httptest.ResponseRecorder {
+	return call(handler, http.MethodPost, target, body, append([]string{"Content-Type", "application/json"}, headers...)...)
+}
