@@ -7,15 +7,18 @@ import (
 )
 
 // enter goes one step deeper; faults point there until leave.
-func (r *reader) enter(token string) { r.path = append(r.path, token) }
+func (r *reader) enter(token string) {
+	r.path[r.depth] = token
+	r.depth++
+}
 
 // leave goes back up.
-func (r *reader) leave() { r.path = r.path[:len(r.path)-1] }
+func (r *reader) leave() { r.depth-- }
 
 // pointer is the JSON Pointer (RFC 6901) of what is being read.
 func (r *reader) pointer() string {
 	var pointer jsontext.Pointer
-	for _, token := range r.path {
+	for _, token := range r.path[:r.depth] {
 		pointer = pointer.AppendToken(token)
 	}
 	return string(pointer)

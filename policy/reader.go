@@ -10,12 +10,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// pathDepthMax is the depth of the deepest member, /costs/operations/{name}:
+// tables of members do not recurse.
+const pathDepthMax = 3
+
 // reader reads one JSON document strictly and collects every fault it finds.
 // A fault of form (syntax, type, an unknown, duplicate, missing or null
 // member) makes the document malformed; any other leaves it well-formed but
 // impossible.
 type reader struct {
-	path      []string // tokens of the JSON Pointer of what is being read
+	path      [pathDepthMax]string // tokens of the JSON Pointer of what is being read
+	depth     int                  // how many they are
 	faults    []Fault
 	malformed bool
 }
@@ -64,7 +69,7 @@ func (r *reader) document(body []byte) (object jsontext.Value, ok bool) {
 	case value.Kind() != jsontext.KindBeginObject:
 		r.faultForm("must be a JSON object")
 	default:
-		return bytes.TrimLeft(body, " \t\r\n"), true
+		return value[bytes.IndexByte(value, '{'):], true
 	}
 	return nil, false
 }
