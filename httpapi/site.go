@@ -21,7 +21,7 @@ const DefaultProblemBase = "https://ration.dev/problems/"
 // Site is what the listeners of one process share. Its zero value works:
 // problems under [DefaultProblemBase], no jitter, no log, metrics nobody reads.
 type Site struct {
-	ProblemBase string         // start of every problem type, ending in "/"
+	ProblemBase string         // start of every problem type, an absolute URI
 	Jitter      float64        // share by which Retry-After may be lengthened, 0 to 1
 	Random      func() float64 // in [0, 1), for jitter; safe for concurrent use
 	Logger      *slog.Logger
@@ -33,6 +33,7 @@ func (s Site) withDefaults() *Site {
 	if s.ProblemBase == "" {
 		s.ProblemBase = DefaultProblemBase
 	}
+	s.ProblemBase = strings.TrimSuffix(s.ProblemBase, "/") + "/"
 	if s.Random == nil {
 		s.Random = rand.Float64
 	}
