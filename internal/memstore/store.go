@@ -123,15 +123,22 @@ func (l *ledger) replace(spec *policy.Spec, nowMicros int64) {
 	l.policy, l.limit = &installed, after
 }
 
-// Policies gives the policies in force, by ascending number, and the
-// generation of the set they make up.
-func (s *Store) Policies(context.Context) (generation int64, policies []*policy.Installed, err error) {
+// Generation gives the number of the policy set, which every change raises.
+func (s *Store) Generation(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	policies = make([]*policy.Installed, len(s.policies))
+	return s.generation, nil
+}
+
+// Policies gives the policies in force, by ascending number.
+func (s *Store) Policies(context.Context) ([]*policy.Installed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	policies := make([]*policy.Installed, len(s.policies))
 	for i, held := range s.policies {
 		policies[i] = held.policy
 	}
-	return s.generation, policies, nil
+	return policies, nil
 }

@@ -41,13 +41,14 @@ func TestCompareWithItself(t *testing.T) {
 // place is a store with one policy of a key each, and a way to ask it.
 type place struct {
 	testing.TB
+
 	store  *memstore.Store
 	policy *policy.Installed
 }
 
-func newPlace(t testing.TB, bucketsMax int, spec policy.Spec) *place {
-	t.Helper()
-	p := &place{TB: t, store: memstore.New(bucketsMax)}
+func newPlace(tb testing.TB, bucketsMax int, spec policy.Spec) *place {
+	tb.Helper()
+	p := &place{TB: tb, store: memstore.New(bucketsMax)}
 	p.policy = p.install(0, 0, spec)
 	return p
 }
@@ -81,7 +82,7 @@ func decide(
 	ctx context.Context, store *memstore.Store, of *policy.Installed, key policy.Key, nowMicros int64, count int32,
 ) (policy.Answers, error) {
 	var answers policy.Answers
-	generation, _, err := store.Policies(ctx)
+	generation, err := store.Generation(ctx)
 	if err != nil {
 		return answers, err
 	}

@@ -160,7 +160,10 @@ func fullWhenItSays(s *scene) {
 		s.Fatalf("4 of 10 taken at 1 per 3 s: %+v, want full after 12 s", got)
 	}
 	for _, c := range []struct{ at, reset, remaining int64 }{
-		{second, 11 * second, 6}, {12*second - 1, 1, 9}, {12 * second, 0, 10}, {20 * second, 0, 10},
+		{second, 11 * second, 6},
+		{12*second - 1, 1, 9},
+		{12 * second, 0, 10},
+		{20 * second, 0, 10},
 		{-second, 13 * second, 6},
 	} {
 		if got := s.peek(c.at, "key"); got.ResetAfterMicros != c.reset || got.Remaining != c.remaining {

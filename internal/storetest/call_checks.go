@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/rationhq/ration/policy"
 )
@@ -72,13 +73,13 @@ func countedAsk(s *scene) {
 
 func batchOfManyKeys(s *scene) {
 	s.install(0, 10, "1", "1")
-	names := map[policy.Key]int32{}
+	callers := map[policy.Key]int32{}
 	batch := policy.Batch{Durability: s.durability, Generation: s.generation, NowMicros: epochMicros}
 	const keys = 200
-	for i := range int32(keys) {
-		key := keyOf("scene", fmt.Sprint(i))
-		names[key] = i
-		batch.Asks = append(batch.Asks, policy.Ask{Key: key, Policy: s.policy.Number, Count: i, Cost: 1})
+	for i := range keys {
+		key := keyOf("scene", strconv.Itoa(i))
+		callers[key] = int32(i)
+		batch.Asks = append(batch.Asks, policy.Ask{Key: key, Policy: s.policy.Number, Count: int32(i), Cost: 1})
 	}
 	slices.SortFunc(batch.Asks, func(a, b policy.Ask) int { return bytes.Compare(a.Key[:], b.Key[:]) })
 	answers := s.decide(&batch)
@@ -86,7 +87,7 @@ func batchOfManyKeys(s *scene) {
 		s.Fatalf("%d answers to %d asks", len(answers.Asks), keys)
 	}
 	for i, ask := range batch.Asks {
-		count, got := names[ask.Key], answers.Asks[i]
+		count, got := callers[ask.Key], answers.Asks[i]
 		if want := min(count, 10); got.Admitted != want || got.Remaining != int64(10-want) {
 			s.Errorf("%d callers of one key: %+v", count, got)
 		}

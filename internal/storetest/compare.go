@@ -31,27 +31,27 @@ const (
 //
 // A seed of 0 takes one at random; it is logged. RATION_SEED and RATION_STEPS
 // in the environment come before seed and steps.
-func Compare(t testing.TB, seed uint64, steps int, model, subject Store) {
-	t.Helper()
-	seed = fromEnvironment(t, "RATION_SEED", seed)
-	steps = int(fromEnvironment(t, "RATION_STEPS", uint64(steps)))
+func Compare(tb testing.TB, seed uint64, steps int, model, subject Store) {
+	tb.Helper()
+	seed = fromEnvironment(tb, "RATION_SEED", seed)
+	steps = int(fromEnvironment(tb, "RATION_STEPS", uint64(steps)))
 	if seed == 0 {
 		seed = uint64(rand.Uint32()) // short, because people type it
 	}
-	t.Logf("comparing over %d steps: RATION_SEED=%d", steps, seed)
+	tb.Logf("comparing over %d steps: RATION_SEED=%d", steps, seed)
 
-	played := game{context: t.Context(), model: model, subject: subject}
+	played := game{context: tb.Context(), model: model, subject: subject}
 	for ; steps > 0; steps -= roundSteps {
 		story := newHistory(seed, min(steps, roundSteps), pace{stepsBack: true, cleansPercent: 2})
 		if found := played.play(story); found != nil {
 			length := len(story.steps)
 			found = played.shrink(found)
-			t.Fatalf("the stores differ (RATION_SEED=%d RATION_STEPS=%d); the shortest way there:\n%s", seed, length, found)
+			tb.Fatalf("the stores differ (RATION_SEED=%d RATION_STEPS=%d); the shortest way there:\n%s", seed, length, found)
 		}
-		played.clearUp(t)
+		played.clearUp(tb)
 		seed++
 	}
-	t.Logf("%d answers alike", played.answers)
+	tb.Logf("%d answers alike", played.answers)
 }
 
 // Steps is the length of a comparison: the default, or a tenth of it with
@@ -89,38 +89,41 @@ func (g *game) shrink(found *difference) *difference {
 			}
 		}
 	}
-	for i := 0; i < len(found.history.steps); i++ {
-		for simplified := true; simplified && i < len(found.history.steps); {
-			simplified = slices.ContainsFunc(found.history.steps[i].simpler(), func(s step) bool {
-				variant := slices.Clone(found.history.steps)
-				variant[i] = s
-				return try(variant)
-			})
+	simplify := func(i int) bool {
+		return slices.ContainsFunc(found.history.steps[i].simpler(), func(s step) bool {
+			variant := slices.Clone(found.history.steps)
+			variant[i] = s
+			return try(variant)
+		})
+	}
+	for i := range found.history.steps {
+		for i < len(found.history.steps) && simplify(i) {
+			continue // until nothing of the step can be left out
 		}
 	}
 	return found
 }
 
 // clearUp lets both stores forget what they can of the history just played.
-func (g *game) clearUp(t testing.TB) {
-	t.Helper()
+func (g *game) clearUp(tb testing.TB) {
+	tb.Helper()
 	for _, store := range []Store{g.model, g.subject} {
 		if _, err := store.Clean(g.context, farFuture); err != nil {
-			t.Fatalf("clean: %v", err)
+			tb.Fatalf("clean: %v", err)
 		}
 	}
 }
 
 // fromEnvironment is a number that the environment may set.
-func fromEnvironment(t testing.TB, name string, otherwise uint64) uint64 {
-	t.Helper()
+func fromEnvironment(tb testing.TB, name string, otherwise uint64) uint64 {
+	tb.Helper()
 	text, set := os.LookupEnv(name)
 	if !set {
 		return otherwise
 	}
 	number, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		tb.Fatalf("%s: %v", name, err)
 	}
 	return number
 }

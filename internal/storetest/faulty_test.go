@@ -15,6 +15,7 @@ import (
 // to whole ones and moves its instant at every check.
 type floats struct {
 	Store
+
 	policies map[int32]*policy.Installed
 	held     map[policy.Key]*float
 }
@@ -106,7 +107,7 @@ type obliging struct{ Store }
 func (o obliging) Decide(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error {
 	current := *batch
 	var err error
-	if current.Generation, _, err = o.Policies(ctx); err != nil {
+	if current.Generation, err = o.Generation(ctx); err != nil {
 		return err
 	}
 	return o.Store.Decide(ctx, &current, answers)
@@ -137,6 +138,7 @@ func (b backdating) Install(
 // forgetful begins every version with full buckets.
 type forgetful struct {
 	Store
+
 	versions map[string]int
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rationhq/ration/policy"
@@ -74,12 +75,12 @@ func (g *game) policyID(slot int) string {
 }
 
 // key is the bucket of an ask.
-func (g *game) key(a ask) policy.Key { return keyOf(g.policyID(a.slot), fmt.Sprint(a.key)) }
+func (g *game) key(a ask) policy.Key { return keyOf(g.policyID(a.slot), strconv.Itoa(a.key)) }
 
 // reload takes over both stores' generations.
 func (g *game) reload() *difference {
-	model, _, wantErr := g.model.Policies(g.context)
-	subject, _, gotErr := g.subject.Policies(g.context)
+	model, wantErr := g.model.Generation(g.context)
+	subject, gotErr := g.subject.Generation(g.context)
 	if wantErr != nil || gotErr != nil {
 		return g.differ("the model says %v, the subject %v", wantErr, gotErr)
 	}

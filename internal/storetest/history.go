@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"strconv"
 
 	"github.com/rationhq/ration/policy"
 )
@@ -163,7 +164,7 @@ func (s shape) String() string {
 // is d microseconds, so that every n and d can be had.
 func (s shape) change(d policy.Durability) (*policy.Change, error) {
 	seconds := fmt.Sprintf("%d.%06d", s.d/second, s.d%second)
-	return tokenBucket(d, fmt.Sprint(s.capacity), fmt.Sprint(s.n), seconds)
+	return tokenBucket(d, strconv.FormatInt(s.capacity, 10), strconv.FormatInt(s.n, 10), seconds)
 }
 
 // shape makes up a limit: ordinary ones, ones anywhere in the permitted range

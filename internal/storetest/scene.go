@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/rationhq/ration/policy"
@@ -25,6 +26,7 @@ const epochMicros = int64(1_704_067_200_000_000)
 // are microseconds from the scene's beginning.
 type scene struct {
 	testing.TB
+
 	store      Store
 	another    func() Store // makes a second, empty store
 	durability policy.Durability
@@ -32,10 +34,10 @@ type scene struct {
 	generation int64
 }
 
-func newScene(t testing.TB, newStore func(testing.TB) Store, durability policy.Durability) *scene {
-	t.Helper()
+func newScene(tb testing.TB, newStore func(testing.TB) Store, durability policy.Durability) *scene {
+	tb.Helper()
 	return &scene{
-		TB: t, store: newStore(t), another: func() Store { return newStore(t) }, durability: durability,
+		TB: tb, store: newStore(tb), another: func() Store { return newStore(tb) }, durability: durability,
 	}
 }
 
@@ -60,7 +62,7 @@ func (s *scene) install(at, capacity int64, refillTokens, refillSeconds string) 
 // change is the content of a version.
 func (s *scene) change(capacity int64, refillTokens, refillSeconds string) *policy.Change {
 	s.Helper()
-	change, err := tokenBucket(s.durability, fmt.Sprint(capacity), refillTokens, refillSeconds)
+	change, err := tokenBucket(s.durability, strconv.FormatInt(capacity, 10), refillTokens, refillSeconds)
 	if err != nil {
 		s.Fatalf("policy of capacity %d at %s per %s s: %v", capacity, refillTokens, refillSeconds, err)
 	}
@@ -70,9 +72,9 @@ func (s *scene) change(capacity int64, refillTokens, refillSeconds string) *poli
 // reload takes over the store's generation.
 func (s *scene) reload() {
 	s.Helper()
-	generation, _, err := s.store.Policies(s.Context())
+	generation, err := s.store.Generation(s.Context())
 	if err != nil {
-		s.Fatalf("read the policies: %v", err)
+		s.Fatalf("read the generation: %v", err)
 	}
 	s.generation = generation
 }

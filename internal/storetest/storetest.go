@@ -26,9 +26,11 @@ type Store interface {
 		ctx context.Context, id string, change *policy.Change, expected int, nowMicros int64,
 	) (*policy.Installed, error)
 
-	// Policies gives the policies in force, in any order, and the generation
-	// of the set.
-	Policies(ctx context.Context) (generation int64, policies []*policy.Installed, err error)
+	// Generation gives the number of the policy set. Every change raises it.
+	Generation(ctx context.Context) (int64, error)
+
+	// Policies gives the policies in force, in any order.
+	Policies(ctx context.Context) ([]*policy.Installed, error)
 
 	// Decide answers a batch at batch.NowMicros.
 	Decide(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error

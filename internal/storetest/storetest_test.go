@@ -61,8 +61,9 @@ func TestChecksFindFaults(t *testing.T) {
 			t.Parallel()
 			var failed []string
 			for _, check := range checks() {
-				if fails(t, func(t testing.TB) {
-					check.run(newScene(t, func(testing.TB) Store { return newFaulty() }, policy.Fast))
+				if fails(t, func(tb testing.TB) {
+					tb.Helper()
+					check.run(newScene(tb, func(testing.TB) Store { return newFaulty() }, policy.Fast))
 				}) {
 					failed = append(failed, check.name)
 				}
@@ -78,7 +79,11 @@ func TestChecksFindFaults(t *testing.T) {
 func TestReplayFindsFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"counts in floats", "advises too early"} {
-		if !fails(t, func(t testing.TB) { ReplayWebAccess(t, faultyStores[fault]()) }) {
+		replay := func(tb testing.TB) {
+			tb.Helper()
+			ReplayWebAccess(tb, faultyStores[fault]())
+		}
+		if !fails(t, replay) {
 			t.Errorf("a store that %s passes the replay", fault)
 		}
 	}
@@ -90,7 +95,7 @@ func TestHistoriesRepeat(t *testing.T) {
 		h := newHistory(seed, 300, pace{stepsBack: true, cleansPercent: 2})
 		return (&difference{history: h, at: len(h.steps) - 1}).String()
 	}
-	if tell(5) != tell(5) {
+	if first, second := tell(5), tell(5); first != second {
 		t.Error("the same seed made two histories")
 	}
 	if tell(5) == tell(6) {
@@ -151,6 +156,7 @@ func fails(t *testing.T, test func(testing.TB)) bool {
 // goroutine, which a fatal failure ends.
 type quiet struct {
 	testing.TB
+
 	failed bool
 }
 

@@ -22,13 +22,13 @@ type visit struct {
 // ReplayWebAccess asks a store for every request of a web site's log, in the
 // log's own time, under a policy per address of 10 tokens and one more each 5
 // seconds. Every answer has to be the one that a reading by hand gives.
-func ReplayWebAccess(t testing.TB, store Store) {
-	t.Helper()
-	s := newScene(t, func(testing.TB) Store { return store }, policy.Fast)
+func ReplayWebAccess(tb testing.TB, store Store) {
+	tb.Helper()
+	s := newScene(tb, func(testing.TB) Store { return store }, policy.Fast)
 	s.install(0, 10, "1", "5")
 	addresses := map[string]*fifths{}
 	denied := 0
-	for line, v := range visits(t) {
+	for line, v := range visits(tb) {
 		address := addresses[v.ip]
 		if address == nil {
 			address = &fifths{held: 50}
@@ -36,11 +36,11 @@ func ReplayWebAccess(t testing.TB, store Store) {
 		}
 		want := address.visit(v.second)
 		if got := s.ask(v.second*second, v.ip, 1, 1); got != want {
-			t.Fatalf("request %d, %s at %d s: %+v, want %+v", line+1, v.ip, v.second, got, want)
+			tb.Fatalf("request %d, %s at %d s: %+v, want %+v", line+1, v.ip, v.second, got, want)
 		}
 		denied += int(1 - want.Admitted)
 	}
-	t.Logf("%d addresses, %d requests denied", len(addresses), denied)
+	tb.Logf("%d addresses, %d requests denied", len(addresses), denied)
 }
 
 // fifths is the naive reading of that one policy: a full bucket is 50 fifths
@@ -66,17 +66,17 @@ func (f *fifths) visit(now int64) policy.Answer {
 }
 
 // visits reads the log.
-func visits(t testing.TB) []visit {
-	t.Helper()
+func visits(tb testing.TB) []visit {
+	tb.Helper()
 	lines, err := csv.NewReader(bytes.NewReader(webAccess)).ReadAll()
 	if err != nil {
-		t.Fatalf("read the log: %v", err)
+		tb.Fatalf("read the log: %v", err)
 	}
 	var all []visit
 	for _, line := range lines[1:] { // offset_s, ip, method, operation
 		offset, err := strconv.ParseInt(line[0], 10, 64)
 		if err != nil {
-			t.Fatalf("read the log: %v", err)
+			tb.Fatalf("read the log: %v", err)
 		}
 		all = append(all, visit{second: offset, ip: line[1]})
 	}
