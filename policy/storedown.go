@@ -50,11 +50,14 @@ var storeDownMembers = members[storeDownDraft]{
 		d.Mode = readRule[StoreDownMode](r, v, storeDownModeNames[:])
 	}},
 	{name: "instances", read: func(r *reader, d *storeDownDraft, v jsontext.Value) {
-		if string(v) == `"auto"` {
+		switch {
+		case v.Kind() != jsontext.KindString:
+			d.Instances = int(r.integer(v, 1, storeDownInstancesMax))
+		case string(unquote(v)) == "auto":
 			d.Auto = true
-			return
+		default:
+			r.faultForm("must be a number or \"auto\"")
 		}
-		d.Instances = int(r.integer(v, 1, storeDownInstancesMax))
 	}},
 	{name: "capacity", read: func(r *reader, d *storeDownDraft, v jsontext.Value) { d.limit.Capacity = r.integer(v, 1, unitsMax) }},
 	{name: "refillTokens", read: func(r *reader, d *storeDownDraft, v jsontext.Value) { d.limit.RefillTokens = r.decimal(v) }},
