@@ -18,7 +18,7 @@ import (
 	"embed"
 )
 
-//go:embed [0-9S]*
+//go:embed *.sql
 var embedded embed.FS
 
 // Status is where a database stands in the schema's history.

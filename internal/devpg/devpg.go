@@ -66,6 +66,10 @@ func DefaultDir() (string, error) {
 	return filepath.Join(cache, "ration-dev"), nil
 }
 
+// DataDir is PostgreSQL's data folder inside Config.Dir, of a server that is
+// not a container's.
+func DataDir(dir string) string { return filepath.Join(dir, "postgres", "data") }
+
 // Server is a running PostgreSQL.
 type Server struct {
 	Source Source

@@ -42,7 +42,7 @@ func startBinaries(ctx context.Context, config Config, found []Binaries) (_ *Ser
 		return nil, err
 	}
 	home := filepath.Join(config.Dir, "postgres")
-	c := &cluster{home: home, data: filepath.Join(home, "data"), as: as, config: config}
+	c := &cluster{home: home, data: DataDir(config.Dir), as: as, config: config}
 	if err := c.makeHome(); err != nil {
 		return nil, err
 	}
