@@ -35,7 +35,7 @@ func TestReplayWebAccess(t *testing.T) {
 // all of the comparison: it raises no false alarm.
 func TestCompareWithItself(t *testing.T) {
 	t.Parallel()
-	storetest.Compare(t, 0, storetest.Steps(), memstore.New(plenty), memstore.New(plenty))
+	storetest.Compare(t, 0, 0, memstore.New(plenty), memstore.New(plenty))
 }
 
 // place is a store with one policy of a key each, and a way to ask it.

@@ -29,14 +29,21 @@ const (
 // the first answer that differs, with the shortest history it finds to show
 // it. Neither store may be used by anybody else meanwhile.
 //
-// A seed of 0 takes one at random; it is logged. RATION_SEED and RATION_STEPS
-// in the environment come before seed and steps.
+// A seed of 0 takes one at random; it is logged. 0 steps are 2,000, or a tenth
+// of that with -short. RATION_SEED and RATION_STEPS in the environment come
+// before seed and steps.
 func Compare(tb testing.TB, seed uint64, steps int, model, subject Store) {
 	tb.Helper()
 	seed = fromEnvironment(tb, "RATION_SEED", seed)
 	steps = int(fromEnvironment(tb, "RATION_STEPS", uint64(steps)))
 	if seed == 0 {
 		seed = uint64(rand.Uint32()) // short, because people type it
+	}
+	if steps == 0 {
+		steps = defaultSteps
+		if testing.Short() {
+			steps /= 10
+		}
 	}
 	tb.Logf("comparing over %d steps: RATION_SEED=%d", steps, seed)
 
@@ -52,15 +59,6 @@ func Compare(tb testing.TB, seed uint64, steps int, model, subject Store) {
 		seed++
 	}
 	tb.Logf("%d answers alike", played.answers)
-}
-
-// Steps is the length of a comparison: the default, or a tenth of it with
-// -short.
-func Steps() int {
-	if testing.Short() {
-		return defaultSteps / 10
-	}
-	return defaultSteps
 }
 
 // shrink cuts a history down as long as it still shows a difference: first
