@@ -15,6 +15,20 @@ func BenchmarkParseRequest(b *testing.B) {
 	}
 }
 
+func BenchmarkParseBatch(b *testing.B) {
+	body := []byte(`{"decisions":[`)
+	for i := range 100 {
+		body = fmt.Appendf(body, `{"verifiedAccount":"account-%d","operation":"report.create"},`, i)
+	}
+	body = append(body[:len(body)-1], "]}"...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseBatch(body, 1000); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkKeyOf(b *testing.B) {
 	spec := &Spec{Per: []Attribute{Account, Operation}}
 	values := [AttributeCount]string{Account: "account-0001", Operation: "report.create"}
@@ -24,25 +38,37 @@ func BenchmarkKeyOf(b *testing.B) {
 	}
 }
 
-func BenchmarkMatch(b *testing.B) {
-	shapes := map[string]func(i int) Match{
-		"operations": func(i int) Match { return Match{Operation: {fmt.Sprintf("op%d.create", i)}} },
-		"prefixes":   func(i int) Match { return Match{Operation: {fmt.Sprintf("op%d.*", i)}} },
-		"accounts":   func(i int) Match { return Match{Operation: {"op0.create"}, Account: {fmt.Sprintf("a%d", i)}} },
-		"plans":      func(i int) Match { return Match{Operation: {"op0.create"}, Plan: {fmt.Sprintf("p%d", i)}, Region: {"*"}} },
-		"networks":   func(i int) Match { return Match{IP: {fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)}} },
+// matchShapes are ways in which thousands of policies differ from each other;
+// of each, only the first matches shapedValues.
+var matchShapes = map[string]func(i int) Match{
+	"operations": func(i int) Match { return Match{Operation: {fmt.Sprintf("op%d.create", i)}} },
+	"prefixes":   func(i int) Match { return Match{Operation: {fmt.Sprintf("op%d.*", i)}} },
+	"accounts":   func(i int) Match { return Match{Operation: {"op0.create"}, Account: {fmt.Sprintf("a%d", i)}} },
+	"plans": func(i int) Match {
+		return Match{Operation: {"op0.create"}, Plan: {fmt.Sprintf("p%d", i)}, Region: {"*"}}
+	},
+	"networks": func(i int) Match { return Match{IP: {fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)}} },
+}
+
+var shapedValues = [AttributeCount]string{Account: "a0", Operation: "op0.create", Plan: "p0", Region: "eu", IP: "10.0.0.7"}
+
+func shapedPolicies(shape func(i int) Match, count int) []*Installed {
+	policies := make([]*Installed, count)
+	for i := range policies {
+		policies[i] = install(fmt.Sprintf("p%d", i), Spec{Match: shape(i), Per: []Attribute{Account, Operation}})
 	}
-	for name, shape := range shapes {
-		for _, count := range []int{10, 1000, 10000} {
+	return policies
+}
+
+func BenchmarkMatch(b *testing.B) {
+	for name, shape := range matchShapes {
+		for _, count := range []int{10, 1000, 10_000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, count), func(b *testing.B) {
-				var policies []*Installed
-				for i := range count {
-					spec := &Spec{Match: shape(i), Per: []Attribute{Account, Operation}, Costs: Costs{Default: 1}}
-					policies = append(policies, &Installed{ID: fmt.Sprintf("p%d", i), Spec: spec})
+				if name == "networks" && count > 1<<16 {
+					b.Skip("10.0.0.0/8 has 65,536 networks of /24")
 				}
-				set := Compile(1, policies)
-				request := &Request{}
-				request.Values = [AttributeCount]string{Account: "a0", Operation: "op0.create", Plan: "p0", Region: "eu", IP: "10.0.0.7"}
+				set := Compile(1, shapedPolicies(shape, count))
+				request := &Request{Values: shapedValues}
 				var m Matched
 				b.ReportAllocs()
 				for b.Loop() {
@@ -52,5 +78,17 @@ func BenchmarkMatch(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	for _, count := range []int{1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			policies := shapedPolicies(matchShapes["accounts"], count)
+			b.ReportAllocs()
+			for b.Loop() {
+				Compile(1, policies)
+			}
+		})
 	}
 }

@@ -29,9 +29,14 @@ func newMatcher(attribute Attribute, patterns Patterns) matcher {
 			exact = append(exact, text)
 		}
 	}
+	// In ascending order what covers a text comes before it.
+	var m matcher
 	slices.Sort(prefixes)
-	prefixes = slices.CompactFunc(prefixes, func(kept, next string) bool { return strings.HasPrefix(next, kept) })
-	m := matcher{prefixes: prefixes}
+	for _, prefix := range prefixes {
+		if !m.hasPrefixOf(prefix) {
+			m.prefixes = append(m.prefixes, prefix)
+		}
+	}
 	slices.Sort(exact)
 	for _, name := range slices.Compact(exact) {
 		if !m.hasPrefixOf(name) {
