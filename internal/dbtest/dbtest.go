@@ -45,7 +45,7 @@ type Option func(*DB)
 
 // TestClock marks the database as one whose functions accept an instant from
 // the caller in place of the server's clock.
-func TestClock(db *DB) { db.exec(`SELECT ration.use_test_clock()`) }
+func TestClock(db *DB) { db.exec(`SELECT ration.use_test_clock_v1()`) }
 
 // New gives the test a migrated database, dropped when the test has passed.
 func New(t testing.TB, options ...Option) *DB {
@@ -104,7 +104,7 @@ func (s *server) migrated(t testing.TB, template string, options []Option) *DB {
 	t.Helper()
 	db := s.create(t, template)
 	if migrations.Latest() > 0 {
-		db.exec(`SELECT ration.configure_roles()`)
+		db.exec(`SELECT ration.configure_roles_v1()`)
 	}
 	for _, option := range options {
 		option(db)
