@@ -10,6 +10,13 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $$(.ci/linter $(GOLANGCI_VERSION))
 # Long enough that a fuzzer leaves its seed corpus, short enough for every run.
 FUZZ_SECONDS ?= 5
+# CI sets it to `go test -json`, to print every skipped test with its reason.
+GO_TEST ?= go test
+# The length of `make long`; CI runs a short form of it.
+STEPS ?= 1000000
+LONG ?= 10m
+# What needs a database; everything else is the same in front of a container.
+DATABASE_PACKAGES := ./migrations/... ./pgstore/... ./cmd/ration/... ./internal/dbtest/... ./internal/devpg/...
 BENCH ?= .
 BENCH_TIME ?= 1s
 
@@ -27,23 +34,23 @@ dev: ## Start Ration on a private PostgreSQL, with example policies
 
 .PHONY: test
 test: ## Run every test; needs PostgreSQL's binaries or a Docker engine
-	go test ./...
+	$(GO_TEST) ./...
 
 .PHONY: test-short
 test-short: ## Run the tests that need nothing, in seconds
-	go test -short ./...
+	$(GO_TEST) -short ./...
 
 .PHONY: race
 race: ## Run the tests of the concurrent packages under the race detector
-	go test -race ./policy/... ./limiter/... ./httpapi/... ./internal/lifecycle/...
+	$(GO_TEST) -race -short ./policy/... ./limiter/... ./httpapi/... ./internal/lifecycle/...
 
 .PHONY: long
-long: ## Run every test at length: a million random steps, ten minutes of races
-	RATION_STEPS=1000000 RATION_LONG=10m go test -count=1 -timeout 90m ./...
+long: ## Run the tests of the store at length: STEPS random steps, LONG of races
+	RATION_STEPS=$(STEPS) RATION_LONG=$(LONG) $(GO_TEST) -race -count=1 -timeout 120m ./pgstore/... ./internal/memstore/...
 
 .PHONY: container-test
-container-test: ## Run the tests that start PostgreSQL in a container (RATION_TEST_IMAGE)
-	RATION_TEST_CONTAINER=1 go test -count=1 -run 'Container' ./...
+container-test: ## Run the tests of the store on PostgreSQL in a container (RATION_TEST_IMAGE)
+	RATION_TEST_CONTAINER=1 $(GO_TEST) $(DATABASE_PACKAGES)
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Run every fuzz target for FUZZ_SECONDS
