@@ -1,0 +1,75 @@
+-- put_policy_v1: installs a version of a policy, in one transaction with its audit row and the bump of the generation.
+--
+-- Arguments: p_expected is the version in force, 0 when the policy must not exist yet. p_content is the stored form; n,
+--        d and capacity are its limit in stored units, and are refused where they disagree with it. p_balances is the
+--        rule by which live balances are carried over: keep.
+-- Answers: o_outcome created | changed | unchanged (the same content: no new version) | conflict (o_version is the one
+--        in force, 0 when there is none; nothing was changed); number, version, instant and generation of what is in
+--        force now.
+-- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
+-- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
+-- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
+-- SQLSTATE: RN003 from clock_v1; RN005 the figures are not those of the content; 23514 a bound of the table.
+CREATE OR REPLACE FUNCTION ration.put_policy_v1(
+    p_id text, p_expected int, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text,
+    p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_outcome text, OUT o_number int, OUT o_version int, OUT o_installed_at bigint, OUT o_generation bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_before ration.policy_version;
+    v_idle   record;
+    v_units  bigint;
+BEGIN
+    IF p_n::numeric * 1000000 * (p_content #>> '{limit,refillSeconds}')::numeric
+           IS DISTINCT FROM p_d::numeric * (p_content #>> '{limit,refillTokens}')::numeric
+       OR p_capacity IS DISTINCT FROM (p_content #>> '{limit,capacity}')::bigint THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'n, d and capacity are not those of the policy''s content';
+    END IF;
+
+    SELECT s.generation INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id;
+    o_number := v_before.number;
+    o_version := coalesce(v_before.version, 0);
+    o_installed_at := v_before.installed_at;
+    IF o_version IS DISTINCT FROM p_expected THEN
+        o_outcome := 'conflict';
+        RETURN;
+    END IF;
+    IF v_before.content::text = p_content::text THEN
+        o_outcome := 'unchanged';
+        RETURN;
+    END IF;
+
+    o_outcome := CASE WHEN o_version = 0 THEN 'created' ELSE 'changed' END;
+    o_version := o_version + 1;
+    o_generation := o_generation + 1;
+    o_installed_at := greatest(ration.clock_v1(p_now), v_before.installed_at);
+    v_units := p_capacity * p_d;
+    IF o_outcome = 'created' THEN
+        -- The idle bucket of a first version is full from its installation on.
+        INSERT INTO ration.policy (id, version, durability, n, d, capacity, capacity_units, idle_balance, idle_at, generation)
+        VALUES (p_id, o_version, p_content ->> 'durability', p_n, p_d, p_capacity, v_units, v_units, o_installed_at, o_generation)
+        RETURNING number INTO o_number;
+    END IF;
+    INSERT INTO ration.policy_version (number, version, content, n, d, capacity, capacity_units, idle_balance, idle_at,
+                                       balances, installed_at, generation)
+    VALUES (o_number, o_version, p_content, p_n, p_d, p_capacity, v_units, v_units, o_installed_at,
+            p_balances, o_installed_at, o_generation);
+    IF o_outcome = 'changed' THEN
+        -- The idle bucket goes through the change as every bucket does.
+        v_idle := ration.carry_v1(o_number, v_before.version, o_version, v_before.idle_balance, v_before.idle_at);
+        UPDATE ration.policy_version SET idle_balance = v_idle.o_balance, idle_at = v_idle.o_at
+        WHERE number = o_number AND version = o_version;
+        UPDATE ration.policy
+        SET version = o_version, n = p_n, d = p_d, capacity = p_capacity, capacity_units = v_units,
+            idle_balance = v_idle.o_balance, idle_at = v_idle.o_at, generation = o_generation
+        WHERE number = o_number;
+    END IF;
+    UPDATE ration.policy_set SET generation = o_generation;
+    INSERT INTO ration.audit (at, actor, action, policy, version_before, version_after, before, after, reason, request_id)
+    VALUES (o_installed_at, p_actor, 'policy.' || o_outcome, p_id, v_before.version, o_version, v_before.content, p_content,
+            p_reason, p_request_id);
+    PERFORM pg_notify('ration_policy', o_generation::text);
+END $$;

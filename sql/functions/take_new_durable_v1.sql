@@ -1,0 +1,109 @@
+-- Code generated from take_new_v1.sql by internal/gen/durable. DO NOT EDIT.
+--
+-- take_new_durable_v1: the settling path: decides what take_durable_v1 answered `again`: rows that are absent, of an older version, or
+-- contended. Absent keys are inserted as idle buckets first, then every row is locked ascending, then all is read anew
+-- and decided.
+--
+-- Arguments: as take_durable_v1, and p_hold, what to do about rows that other sessions hold:
+--        'wait'   waits for them, until statement_timeout;
+--        'skip'   leaves them out and inserts nothing (an uncommitted insert of another session cannot be skipped);
+--        'alone'  one element only: waits, but only if no other call waits so for this key.
+-- Answers: as take_durable_v1. An element that is missing from the arrays was not decided and not charged: held by another
+--        session ('skip', 'alone'), absent ('skip'), or deleted by the cleaner meanwhile ('wait': ask again).
+-- Units: costs and remaining in tokens, waits in microseconds from o_now.
+-- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
+-- Locks: 'alone': the transaction's advisory lock on the key's first 64 bits; then bucket rows, ascending by key. A
+--        peek locks nothing.
+-- SQLSTATE: RN001 RN002 RN004 from guard_v1, RN003 from clock_v1; 57014 statement_timeout, with nothing charged.
+CREATE OR REPLACE FUNCTION ration.take_new_durable_v1(
+    p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_costs bigint[], p_counts int[],
+    p_hold text DEFAULT 'wait', p_now bigint DEFAULT NULL,
+    OUT o_stale boolean, OUT o_now bigint, OUT o_element int[], OUT o_admitted int[],
+    OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+-- Pinned plans: see take_durable_v1.
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_locked int[];  -- elements whose rows this call holds: only these may be charged
+BEGIN
+    o_stale := NOT ration.guard_v1(false, p_generation, p_policies, p_keys, p_costs, p_counts);
+    IF o_stale THEN
+        RETURN;
+    END IF;
+    IF p_hold = 'alone' THEN
+        IF cardinality(p_keys) <> 1 THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call that waits alone takes one element';
+        END IF;
+        IF NOT pg_try_advisory_xact_lock(('x' || left(replace(p_keys[1]::text, '-', ''), 16))::bit(64)::bigint) THEN
+            o_now := ration.clock_v1(p_now);
+            RETURN;
+        END IF;
+    ELSIF p_hold NOT IN ('wait', 'skip') THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'p_hold is one of wait, skip, alone';
+    END IF;
+    PERFORM ration.commit_durably_v1();
+
+    IF p_hold <> 'skip' THEN
+        o_now := ration.clock_v1(p_now);
+        -- Only keys that their idle bucket would admit: a denial writes nothing.
+        INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
+        SELECT p.idle_balance, p.idle_at, e.key, p_shard, p.number, p.version, 0
+        FROM unnest(p_policies, p_keys, p_costs, p_counts) AS e (policy, key, cost, count)
+        JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
+        WHERE e.count > 0
+          AND CASE WHEN e.cost > p.capacity THEN false
+                   ELSE ration.settled_v1(p.idle_balance, p.idle_at, o_now, p.n, p.capacity_units) >= e.cost * p.d END
+        ORDER BY e.key
+        ON CONFLICT DO NOTHING;
+        -- A subquery with a lock of its own cannot be flattened: the sorted elements drive it, so rows are locked ascending.
+        SELECT array_agg(q.element::int) INTO v_locked
+        FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
+              WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_durable AS b WHERE b.shard = p_shard AND b.key = q.key
+                            FOR NO KEY UPDATE) AS held;
+    ELSE
+        SELECT array_agg(q.element::int) INTO v_locked
+        FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
+              WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_durable AS b WHERE b.shard = p_shard AND b.key = q.key
+                            FOR NO KEY UPDATE SKIP LOCKED) AS held;
+    END IF;
+    o_now := ration.clock_v1(p_now);
+
+    -- A new statement sees every row as the lock holders before us left it.
+    WITH state AS (
+        SELECT e.element::int, e.key, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
+               CASE WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units) ELSE 0 END AS admitted
+        FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
+        JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
+        LEFT JOIN ration.bucket_durable AS b ON b.shard = p_shard AND b.key = e.key
+        LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
+                           WHERE b.version < p.version) AS carried ON true
+        CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
+                                   coalesce(carried.o_at, b.at, p.idle_at) AS at) AS stored
+        CROSS JOIN LATERAL (SELECT stored.at, ration.settled_v1(stored.balance, stored.at, o_now, p.n, p.capacity_units) AS settled
+                           ) AS held
+        CROSS JOIN LATERAL (SELECT CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS units) AS need
+        -- Without the lock only what cannot be charged is answered: a peek, never, or a denial by the idle bucket.
+        WHERE e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL OR (b.key IS NULL AND held.settled < need.units)
+    ), outcome AS (
+        SELECT s.element, s.key, s.version, s.admitted, s.settled - s.admitted * coalesce(s.need, 0) AS balance,
+               greatest(s.at, o_now) AS at, s.need, s.d, s.n, s.capacity_units
+        FROM state AS s
+    ), taken AS (
+        UPDATE ration.bucket_durable AS b
+        SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
+        FROM outcome AS o
+        WHERE b.shard = p_shard AND b.key = o.key AND o.admitted > 0
+    )
+    SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
+           array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o_now) END),
+           array_agg(ration.wait_v1(o.capacity_units - o.balance, o.n, o.at - o_now))
+    INTO o_element, o_admitted, o_remaining, o_retry_after, o_reset_after
+    FROM outcome AS o;
+END $$;

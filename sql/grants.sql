@@ -1,0 +1,19 @@
+-- Who may do what. Everything else is the owner's alone.
+--   ration_service   the process: runs the decision functions, reads policies
+--   ration_operator  people who change policies by SQL
+--   ration_reader    dashboards: reads policies, their history and the buckets
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ration FROM PUBLIC;
+GRANT USAGE ON SCHEMA ration TO ration_service, ration_operator, ration_reader;
+
+GRANT SELECT ON ration.schema_version, ration.policy_set, ration.policy, ration.policy_version, ration.audit, ration.state_loss
+    TO ration_service, ration_operator, ration_reader;
+GRANT SELECT ON ration.bucket_now TO ration_service, ration_operator, ration_reader;
+-- Called by the view with the rights of whoever looks.
+GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
+    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1
+    TO ration_service, ration_operator, ration_reader;
+
+GRANT EXECUTE ON FUNCTION ration.put_policy_v1 TO ration_service, ration_operator;
+GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
+    ration.clean_v1, ration.recover_v1
+    TO ration_service;
