@@ -8,8 +8,9 @@ SHELL := bash
 GOLANGCI_VERSION := v2.15.0
 # The linter at its pinned version, whatever else the machine has; see .ci/linter.
 GOLANGCI := $$(.ci/linter $(GOLANGCI_VERSION))
-# Long enough that a fuzzer leaves its seed corpus, short enough for every run.
-FUZZ_SECONDS ?= 5
+# A count of executions, since a fuzzer that runs into a time limit while it
+# still reads its corpus counts as failed; 10m looks for faults in earnest.
+FUZZ_TIME ?= 2000x
 # CI sets it to `go test -json`, to print every skipped test with its reason.
 GO_TEST ?= go test
 # The length of `make long`; CI runs a short form of it.
@@ -53,11 +54,11 @@ container-test: ## Run the tests of the store on PostgreSQL in a container (RATI
 	RATION_TEST_CONTAINER=1 $(GO_TEST) $(DATABASE_PACKAGES)
 
 .PHONY: fuzz-smoke
-fuzz-smoke: ## Run every fuzz target for FUZZ_SECONDS
+fuzz-smoke: ## Run every fuzz target for FUZZ_TIME (2000x, 10m)
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); do \
 	  for target in $$(go test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
 	    echo "$$package $$target"; \
-	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_SECONDS)s "$$package"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) "$$package"; \
 	  done; \
 	done
 
