@@ -58,6 +58,8 @@ func TestPolicyExchanges(t *testing.T) {
 			body:    strings.TrimSuffix(spec(40), "}") + `,"onStoreDown":{"mode":"open"}}`,
 			headers: []string{"Content-Type", json, "If-None-Match", "*"},
 		},
+		{name: "create-misnamed", handler: adminOf(new(stubPolicies)), method: http.MethodPut, target: "/v1/policies/a%20b", body: spec(40), headers: []string{"Content-Type", json, "If-None-Match", "*"}},
+		{name: "delete", handler: three, method: http.MethodDelete},
 		{name: "get", handler: three, method: http.MethodGet},
 		{name: "get-known", handler: three, method: http.MethodGet, headers: []string{"If-None-Match", `"v2", W/"v3"`}},
 		{name: "get-missing", handler: three, method: http.MethodGet, target: "/v1/policies/nothing"},

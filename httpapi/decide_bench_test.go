@@ -73,9 +73,9 @@ func BenchmarkDecisions(b *testing.B) {
 	}
 }
 
-// TestDecisionAllocations keeps the hot path lean: two of the allocations are
-// the router's context, the rest the parsed request and the headers.
-func TestDecisionAllocations(t *testing.T) {
+// TestDecisionAllocations keeps the hot path lean: three of the allocations
+// are the router's context, the rest the parsed request and the headers.
+func TestDecisionAllocations(t *testing.T) { //nolint:paralleltest // others would allocate meanwhile
 	handler := decisionsOf(&fixedDecider{allowed(reportCreate(), 35, 250_000)})
 	body := []byte(exampleRequest)
 	reader := bytes.NewReader(body)
@@ -83,7 +83,7 @@ func TestDecisionAllocations(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	request.Body = io.NopCloser(reader)
 	writer := &leanWriter{header: make(http.Header, 8)}
-	const allocationsMax = 20
+	const allocationsMax = 12 // 9 when this was written; room for another toolchain
 	allocations := testing.AllocsPerRun(100, func() {
 		reader.Reset(body)
 		clear(writer.header)

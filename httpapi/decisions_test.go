@@ -1,9 +1,11 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -142,6 +144,28 @@ func TestPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	decider := &stubDecider{answer: func(context.Context, *policy.Request) (policy.Decision, error) { panic("secret state") }}
 	exchange{name: "problem-panic", handler: decisionsOf(decider), body: exampleRequest}.check(t)
+}
+
+// TestCausesAreLoggedUnderTheRequest holds that what a caller may not see can
+// be found by the id that it does see.
+func TestCausesAreLoggedUnderTheRequest(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	handler := httpapi.NewDecisions(httpapi.DecisionsConfig{
+		Site:    httpapi.Site{Logger: slog.New(slog.NewJSONHandler(&log, nil))},
+		Decider: failing(errors.New("secret cause")),
+	})
+	answer := post(handler, "/internal/rate-decisions", exampleRequest)
+	id := answer.Header().Get("X-Request-Id")
+	if id == "" || !strings.Contains(answer.Body.String(), `"instance":"`+id+`"`) {
+		t.Errorf("the problem does not name request %q: %s", id, answer.Body)
+	}
+	if !strings.Contains(log.String(), "secret cause") || !strings.Contains(log.String(), id) {
+		t.Errorf("the log does not name the cause and request %q: %s", id, log.String())
+	}
+	if strings.Contains(answer.Body.String(), "secret") {
+		t.Errorf("the cause was sent: %s", answer.Body)
+	}
 }
 
 func TestRequestIDIsEchoedOnlyWhenHarmless(t *testing.T) {

@@ -44,7 +44,7 @@ func (e exchange) check(t *testing.T) {
 	got := e.render(answer)
 	file := filepath.Join("testdata", "exchanges", e.name+".http")
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -60,6 +60,7 @@ func showsFigures(spec *policy.Spec) bool {
 		switch attribute {
 		case policy.Account, policy.User, policy.APIKey, policy.OAuthToken, policy.IP:
 			return true
+		case policy.TargetAccount, policy.Plan, policy.Region, policy.Operation: // not the caller's own
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -26,7 +27,12 @@ type Metrics struct {
 // already has one of them.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := newMetrics()
-	return m, register(registry, m.requests, m.durations, m.mismatches)
+	for _, collector := range []prometheus.Collector{m.requests, m.durations, m.mismatches} {
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("register the metrics of httpapi: %w", err)
+		}
+	}
+	return m, nil
 }
 
 func newMetrics() *Metrics {

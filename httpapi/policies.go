@@ -145,10 +145,6 @@ func pathPolicyID(r *http.Request) (string, error) {
 	return id, nil
 }
 
-func notFound(detail string) error {
-	return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: detail}
-}
-
 // writeJSON answers with a whole JSON body.
 func (a *admin) writeJSON(w http.ResponseWriter, r *http.Request, status int, body []byte) int {
 	a.identify(w, r)

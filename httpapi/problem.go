@@ -12,14 +12,6 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// The reasons that HTTP itself gives, beside those of package policy.
-const (
-	reasonMethodNotAllowed     policy.Reason = "method-not-allowed"
-	reasonUnsupportedMediaType policy.Reason = "unsupported-media-type"
-	reasonContentTooLarge      policy.Reason = "content-too-large"
-	reasonPreconditionRequired policy.Reason = "precondition-required"
-)
-
 const (
 	detailInternal = "An unexpected fault of the service; it is logged under this request's id."
 
@@ -52,69 +44,14 @@ type faultMember struct {
 	Detail  string `json:"detail"`
 }
 
-// versionConflict is a version-conflict that knows the version in force.
-type versionConflict struct {
+// versionConflictError is a version-conflict that knows the version in force.
+type versionConflictError struct {
 	cause   *policy.Error
 	current int // 0 when the policy does not exist
 }
 
-func (c *versionConflict) Error() string { return c.cause.Error() }
-func (c *versionConflict) Unwrap() error { return c.cause }
-
-// reasonInfo gives the status and the stable title of a reason; a reason it
-// does not know is shown by its code alone.
-func reasonInfo(reason policy.Reason, code policy.Code) (status int, title string) {
-	switch reason {
-	case policy.ReasonInvalidRequest:
-		return http.StatusBadRequest, "Invalid request"
-	case policy.ReasonPolicyInvalid:
-		return http.StatusUnprocessableEntity, "Invalid policy"
-	case policy.ReasonCostNotAllowed:
-		return http.StatusUnprocessableEntity, "Cost not allowed"
-	case policy.ReasonNoPolicy:
-		return http.StatusNotFound, "No policy matches"
-	case policy.ReasonNotFound:
-		return http.StatusNotFound, "Not found"
-	case policy.ReasonNotYet:
-		return http.StatusNotImplemented, "Not built yet"
-	case policy.ReasonVersionConflict:
-		return http.StatusPreconditionFailed, "Another version is in force"
-	case policy.ReasonPolicyBehind:
-		return http.StatusConflict, "The required policy version is not in force"
-	case policy.ReasonStoreUnavailable:
-		return http.StatusServiceUnavailable, "The store gives no answer"
-	case policy.ReasonOverloaded:
-		return http.StatusServiceUnavailable, "Overloaded"
-	case reasonMethodNotAllowed:
-		return http.StatusMethodNotAllowed, "Method not allowed"
-	case reasonUnsupportedMediaType:
-		return http.StatusUnsupportedMediaType, "Unsupported media type"
-	case reasonContentTooLarge:
-		return http.StatusRequestEntityTooLarge, "Content too large"
-	case reasonPreconditionRequired:
-		return http.StatusPreconditionRequired, "A precondition is required"
-	}
-	return codeInfo(code)
-}
-
-func codeInfo(code policy.Code) (status int, title string) {
-	switch code {
-	case policy.CodeInvalid:
-		return http.StatusBadRequest, "Invalid request"
-	case policy.CodeNotFound:
-		return http.StatusNotFound, "Not found"
-	case policy.CodeConflict:
-		return http.StatusConflict, "Conflict"
-	case policy.CodeUnavailable:
-		return http.StatusServiceUnavailable, "Unavailable"
-	case policy.CodeOverloaded:
-		return http.StatusServiceUnavailable, "Overloaded"
-	case policy.CodeNotYet:
-		return http.StatusNotImplemented, "Not built yet"
-	default:
-		return http.StatusInternalServerError, "Internal error"
-	}
-}
+func (c *versionConflictError) Error() string { return c.cause.Error() }
+func (c *versionConflictError) Unwrap() error { return c.cause }
 
 // writeProblem answers an error and gives the status it answered. It is the
 // only place where errors become answers; causes go to the log, never out.
@@ -153,7 +90,7 @@ func (s *Site) problemOf(ctx context.Context, requestID string, err error) *prob
 		}
 		shown.Errors = append(shown.Errors, faultMember{Pointer: fragment(fault.Pointer), Detail: fault.Detail})
 	}
-	if conflict, ok := errors.AsType[*versionConflict](err); ok {
+	if conflict, ok := errors.AsType[*versionConflictError](err); ok {
 		shown.CurrentVersion = conflict.current
 	}
 	switch {
@@ -205,4 +142,9 @@ func badRequest(detail string) error {
 // caller relies on it.
 func notYet(detail string) error {
 	return &policy.Error{Code: policy.CodeNotYet, Reason: policy.ReasonNotYet, Detail: detail}
+}
+
+// notFound is a 404.
+func notFound(detail string) error {
+	return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: detail}
 }

@@ -110,7 +110,7 @@ func (a *admin) expectedVersion(r *http.Request, id string, match tags) (int, er
 	if slices.Contains(versions, current) {
 		return current, nil
 	}
-	return 0, &versionConflict{cause: newVersionConflict(), current: current}
+	return 0, &versionConflictError{cause: newVersionConflict(), current: current}
 }
 
 // installed puts, and tells a conflict which version is in force.
@@ -121,7 +121,7 @@ func (a *admin) installed(r *http.Request, put policy.Put) (policy.Record, bool,
 		if readErr != nil {
 			return record, false, readErr
 		}
-		return record, false, &versionConflict{cause: conflict, current: current}
+		return record, false, &versionConflictError{cause: conflict, current: current}
 	}
 	return record, changed, err
 }

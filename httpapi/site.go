@@ -1,16 +1,15 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rationhq/ration/policy"
 )
@@ -83,12 +82,12 @@ func panicked(recovered any) error {
 // router is an empty router whose unknown paths and methods answer problems.
 // Neither reads a body, so nothing is charged by a preflight or a mistaken GET.
 func (s *Site) router() *chi.Mux {
-	router := chi.NewRouter()
-	unmatched := func(w http.ResponseWriter, r *http.Request) {
-		s.handle(knownMethod(r.Method), "unmatched", func(http.ResponseWriter, *http.Request) (int, error) {
-			return 0, unrouted(w, r)
-		})(w, r)
+	byMethod := make(map[string]http.HandlerFunc)
+	for _, method := range append(knownMethods(), methodOther) {
+		byMethod[method] = s.handle(method, "unmatched", unrouted)
 	}
+	unmatched := func(w http.ResponseWriter, r *http.Request) { byMethod[knownMethod(r.Method)](w, r) }
+	router := chi.NewRouter()
 	router.NotFound(unmatched)
 	router.MethodNotAllowed(unmatched)
 	return router
@@ -107,7 +106,7 @@ func (s *Site) routeGet(router *chi.Mux, pattern string, answer endpoint) {
 
 // unrouted says why no route took the request: 405 naming the methods its
 // path does have, else 404.
-func unrouted(w http.ResponseWriter, r *http.Request) error {
+func unrouted(w http.ResponseWriter, r *http.Request) (int, error) {
 	var allowed []string
 	if routing := chi.RouteContext(r.Context()); routing != nil {
 		for _, method := range knownMethods() {
@@ -117,34 +116,27 @@ func unrouted(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if len(allowed) == 0 {
-		return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is nothing at this path."}
+		return 0, notFound("There is nothing at this path.")
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return &policy.Error{Code: policy.CodeInvalid, Reason: reasonMethodNotAllowed, Detail: "This path answers " + strings.Join(allowed, ", ") + " only."}
+	return 0, &policy.Error{
+		Code: policy.CodeInvalid, Reason: reasonMethodNotAllowed,
+		Detail: "This path answers " + strings.Join(allowed, ", ") + " only.",
+	}
 }
 
+// methodOther stands in metrics for every method that is not known.
+const methodOther = "other"
+
 // knownMethods are the methods that may stand in an Allow header or a label.
-func knownMethods() [5]string {
-	return [...]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}
+func knownMethods() []string {
+	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}
 }
 
 // knownMethod bounds the values of a metric's method label.
 func knownMethod(method string) string {
-	for _, known := range knownMethods() {
-		if method == known {
-			return method
-		}
+	if slices.Contains(knownMethods(), method) {
+		return method
 	}
-	return "other"
-}
-
-// register adds collectors to a registry and names the one that fails.
-func register(registry prometheus.Registerer, collectors ...prometheus.Collector) error {
-	var errs []error
-	for _, collector := range collectors {
-		if err := registry.Register(collector); err != nil {
-			errs = append(errs, fmt.Errorf("register a metric of httpapi: %w", err))
-		}
-	}
-	return errors.Join(errs...)
+	return methodOther
 }

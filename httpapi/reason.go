@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// The reasons that HTTP itself gives, beside those of package policy.
+const (
+	reasonMethodNotAllowed     policy.Reason = "method-not-allowed"
+	reasonUnsupportedMediaType policy.Reason = "unsupported-media-type"
+	reasonContentTooLarge      policy.Reason = "content-too-large"
+	reasonPreconditionRequired policy.Reason = "precondition-required"
+)
+
+// reasonInfo gives the status and the stable title of a reason; a reason it
+// does not know is shown by its code alone.
+func reasonInfo(reason policy.Reason, code policy.Code) (status int, title string) {
+	switch reason {
+	case policy.ReasonInvalidRequest:
+		return http.StatusBadRequest, "Invalid request"
+	case policy.ReasonPolicyInvalid:
+		return http.StatusUnprocessableEntity, "Invalid policy"
+	case policy.ReasonCostNotAllowed:
+		return http.StatusUnprocessableEntity, "Cost not allowed"
+	case policy.ReasonNoPolicy:
+		return http.StatusNotFound, "No policy matches"
+	case policy.ReasonNotFound:
+		return http.StatusNotFound, "Not found"
+	case policy.ReasonNotYet:
+		return http.StatusNotImplemented, "Not built yet"
+	case policy.ReasonVersionConflict:
+		return http.StatusPreconditionFailed, "Another version is in force"
+	case policy.ReasonPolicyBehind:
+		return http.StatusConflict, "The required policy version is not in force"
+	case policy.ReasonStoreUnavailable:
+		return http.StatusServiceUnavailable, "The store gives no answer"
+	case policy.ReasonOverloaded:
+		return http.StatusServiceUnavailable, "Overloaded"
+	case reasonMethodNotAllowed:
+		return http.StatusMethodNotAllowed, "Method not allowed"
+	case reasonUnsupportedMediaType:
+		return http.StatusUnsupportedMediaType, "Unsupported media type"
+	case reasonContentTooLarge:
+		return http.StatusRequestEntityTooLarge, "Content too large"
+	case reasonPreconditionRequired:
+		return http.StatusPreconditionRequired, "A precondition is required"
+	case policy.ReasonInternal:
+		return http.StatusInternalServerError, "Internal error"
+	default:
+		return codeInfo(code)
+	}
+}
+
+// codeInfo gives the status and title of a code.
+func codeInfo(code policy.Code) (status int, title string) {
+	switch code {
+	case policy.CodeInvalid:
+		return http.StatusBadRequest, "Invalid request"
+	case policy.CodeNotFound:
+		return http.StatusNotFound, "Not found"
+	case policy.CodeConflict:
+		return http.StatusConflict, "Conflict"
+	case policy.CodeUnavailable:
+		return http.StatusServiceUnavailable, "Unavailable"
+	case policy.CodeOverloaded:
+		return http.StatusServiceUnavailable, "Overloaded"
+	case policy.CodeNotYet:
+		return http.StatusNotImplemented, "Not built yet"
+	case policy.CodeInternal:
+	}
+	return http.StatusInternalServerError, "Internal error"
+}
