@@ -13,23 +13,22 @@ type Policies interface {
 	// Put installs a version and its audit row in one transaction. Where the
 	// version in force is not put.Expected it changes nothing and fails with
 	// version-conflict; that is decided before contents are compared. The same
-	// content as in force installs nothing: changed is false and the record is
-	// the one in force.
-	Put(ctx context.Context, put policy.Put) (record policy.Record, changed bool, err error)
+	// content as in force installs nothing: changed is false.
+	Put(ctx context.Context, put policy.Put) (inForce *policy.Installed, changed bool, err error)
 
 	// Get gives the version in force; not-found when there is none.
-	Get(ctx context.Context, id string) (policy.Record, error)
+	Get(ctx context.Context, id string) (*policy.Installed, error)
 
 	// List gives at most limit policies in force, by ascending id, those behind
 	// the id after ("" begins).
-	List(ctx context.Context, after string, limit int) ([]policy.Record, error)
+	List(ctx context.Context, after string, limit int) ([]*policy.Installed, error)
 
 	// Versions gives at most limit versions of a policy, ascending, those behind
 	// the version after (0 begins); not-found when there is no such policy.
-	Versions(ctx context.Context, id string, after, limit int) ([]policy.Record, error)
+	Versions(ctx context.Context, id string, after, limit int) ([]*policy.Installed, error)
 
 	// Version gives one version; not-found when there is none.
-	Version(ctx context.Context, id string, version int) (policy.Record, error)
+	Version(ctx context.Context, id string, version int) (*policy.Installed, error)
 }
 
 // AdminConfig is what the admin listener needs.

@@ -32,11 +32,11 @@ func (a *admin) getPolicy(w http.ResponseWriter, r *http.Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	record, err := a.policies.Get(r.Context(), id)
+	installed, err := a.policies.Get(r.Context(), id)
 	if err != nil {
 		return 0, err
 	}
-	return a.writeRecord(w, r, known, record), nil
+	return a.writeVersion(w, r, known, installed), nil
 }
 
 // getVersion answers one version, in force or not.
@@ -56,22 +56,22 @@ func (a *admin) getVersion(w http.ResponseWriter, r *http.Request) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	record, err := a.policies.Version(r.Context(), id, version)
+	installed, err := a.policies.Version(r.Context(), id, version)
 	if err != nil {
 		return 0, err
 	}
-	return a.writeRecord(w, r, known, record), nil
+	return a.writeVersion(w, r, known, installed), nil
 }
 
-// writeRecord answers one policy version, 304 when the caller knows it.
-func (a *admin) writeRecord(w http.ResponseWriter, r *http.Request, known tags, record policy.Record) int {
-	w.Header().Set("Etag", entityTag(record.Version))
-	if known.matchWeakly(record.Version) {
+// writeVersion answers one policy version, 304 when the caller knows it.
+func (a *admin) writeVersion(w http.ResponseWriter, r *http.Request, known tags, installed *policy.Installed) int {
+	w.Header().Set("Etag", entityTag(installed.Version))
+	if known.matchWeakly(installed.Version) {
 		a.identify(w, r)
 		w.WriteHeader(http.StatusNotModified)
 		return http.StatusNotModified
 	}
-	return a.writeJSON(w, r, http.StatusOK, append(appendRecord(nil, &record, nil), '\n'))
+	return a.writeJSON(w, r, http.StatusOK, append(appendVersion(nil, installed, nil), '\n'))
 }
 
 // listPolicies answers a page of policies in force, by id.
@@ -89,15 +89,15 @@ func (a *admin) listPolicies(w http.ResponseWriter, r *http.Request) (int, error
 		return 0, badRequest(`The query parameter "after" must be a policy's id.`)
 	}
 	// One more than asked for tells whether a page follows.
-	records, err := a.policies.List(r.Context(), after, limit+1)
+	page, err := a.policies.List(r.Context(), after, limit+1)
 	if err != nil {
 		return 0, err
 	}
-	if len(records) > limit {
-		records = records[:limit]
-		linkNext(w, "/v1/policies", records[limit-1].ID, limit)
+	if len(page) > limit {
+		page = page[:limit]
+		linkNext(w, "/v1/policies", page[limit-1].ID, limit)
 	}
-	return a.writeJSON(w, r, http.StatusOK, appendRecords(nil, "policies", records)), nil
+	return a.writeJSON(w, r, http.StatusOK, appendPage(nil, "policies", page)), nil
 }
 
 // listVersions answers a page of one policy's versions, the oldest first.
@@ -118,15 +118,15 @@ func (a *admin) listVersions(w http.ResponseWriter, r *http.Request) (int, error
 	if err != nil {
 		return 0, err
 	}
-	records, err := a.policies.Versions(r.Context(), id, after, limit+1)
+	page, err := a.policies.Versions(r.Context(), id, after, limit+1)
 	if err != nil {
 		return 0, err
 	}
-	if len(records) > limit {
-		records = records[:limit]
-		linkNext(w, "/v1/policies/"+id+"/versions", strconv.Itoa(records[limit-1].Version), limit)
+	if len(page) > limit {
+		page = page[:limit]
+		linkNext(w, "/v1/policies/"+id+"/versions", strconv.Itoa(page[limit-1].Version), limit)
 	}
-	return a.writeJSON(w, r, http.StatusOK, appendRecords(nil, "versions", records)), nil
+	return a.writeJSON(w, r, http.StatusOK, appendPage(nil, "versions", page)), nil
 }
 
 // linkNext names the next page (RFC 8288).

@@ -20,18 +20,18 @@ func (a *admin) putPolicy(w http.ResponseWriter, r *http.Request) (int, error) {
 	}
 	put.RequestID, put.Actor = requestID, a.actor
 
-	record, changed, err := a.installed(r, put)
+	installed, changed, err := a.install(r, put)
 	if err != nil {
 		return 0, err
 	}
-	w.Header().Set("Etag", entityTag(record.Version))
-	w.Header().Set("Content-Location", "/v1/policies/"+record.ID)
+	w.Header().Set("Etag", entityTag(installed.Version))
+	w.Header().Set("Content-Location", "/v1/policies/"+installed.ID)
 	status := http.StatusOK
 	if changed && put.Expected == 0 {
-		w.Header().Set("Location", "/v1/policies/"+record.ID)
+		w.Header().Set("Location", "/v1/policies/"+installed.ID)
 		status = http.StatusCreated
 	}
-	return a.writeJSON(w, r, status, append(appendRecord(nil, &record, put.Change.Warnings), '\n')), nil
+	return a.writeJSON(w, r, status, append(appendVersion(nil, installed, put.Change.Warnings), '\n')), nil
 }
 
 // readPut reads the request: its id and change, and as Expected the version it
@@ -113,29 +113,29 @@ func (a *admin) expectedVersion(r *http.Request, id string, match tags) (int, er
 	return 0, &versionConflictError{cause: newVersionConflict(), current: current}
 }
 
-// installed puts, and tells a conflict which version is in force.
-func (a *admin) installed(r *http.Request, put policy.Put) (policy.Record, bool, error) {
-	record, changed, err := a.policies.Put(r.Context(), put)
+// install puts, and tells a conflict which version is in force.
+func (a *admin) install(r *http.Request, put policy.Put) (*policy.Installed, bool, error) {
+	installed, changed, err := a.policies.Put(r.Context(), put)
 	if conflict, ok := errors.AsType[*policy.Error](err); ok && conflict.Reason == policy.ReasonVersionConflict {
 		current, readErr := a.currentVersion(r, put.ID)
 		if readErr != nil {
-			return record, false, readErr
+			return installed, false, readErr
 		}
-		return record, false, &versionConflictError{cause: conflict, current: current}
+		return installed, false, &versionConflictError{cause: conflict, current: current}
 	}
-	return record, changed, err
+	return installed, changed, err
 }
 
 // currentVersion is the version in force, 0 when there is none.
 func (a *admin) currentVersion(r *http.Request, id string) (int, error) {
-	record, err := a.policies.Get(r.Context(), id)
+	installed, err := a.policies.Get(r.Context(), id)
 	if missing, ok := errors.AsType[*policy.Error](err); ok && missing.Code == policy.CodeNotFound {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return record.Version, nil
+	return installed.Version, nil
 }
 
 func newVersionConflict() *policy.Error {

@@ -12,18 +12,18 @@ import (
 // precision: an installation is an exact instant.
 const instantLayout = "2006-01-02T15:04:05.000000Z"
 
-// appendRecord appends the JSON of a policy version: what it is, then the
+// appendVersion appends the JSON of a policy version: what it is, then the
 // stored members as they are, then the warnings of the change that made it,
 // which are not kept.
-func appendRecord(dst []byte, record *policy.Record, warnings []policy.Fault) []byte {
+func appendVersion(dst []byte, installed *policy.Installed, warnings []policy.Fault) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = appendString(dst, record.ID)
+	dst = appendString(dst, installed.ID)
 	dst = append(dst, `,"version":`...)
-	dst = strconv.AppendInt(dst, int64(record.Version), 10)
+	dst = strconv.AppendInt(dst, int64(installed.Version), 10)
 	dst = append(dst, `,"installedAt":"`...)
-	dst = time.UnixMicro(record.InstalledAtMicros).UTC().AppendFormat(dst, instantLayout)
+	dst = time.UnixMicro(installed.InstalledAtMicros).UTC().AppendFormat(dst, instantLayout)
 	dst = append(dst, '"')
-	if stored := record.Spec.JSON(); len(stored) > len("{}") {
+	if stored := installed.Spec.JSON(); len(stored) > len("{}") {
 		dst = append(dst, ',')
 		dst = append(dst, stored[1:len(stored)-1]...)
 	}
@@ -39,16 +39,16 @@ func appendRecord(dst []byte, record *policy.Record, warnings []policy.Fault) []
 	return append(dst, '}')
 }
 
-// appendRecords appends a page: one member that holds the records.
-func appendRecords(dst []byte, member string, records []policy.Record) []byte {
+// appendPage appends a page: one member that holds the versions.
+func appendPage(dst []byte, member string, page []*policy.Installed) []byte {
 	dst = append(dst, '{')
 	dst = appendString(dst, member)
 	dst = append(dst, ":["...)
-	for i := range records {
+	for i := range page {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendRecord(dst, &records[i], nil)
+		dst = appendVersion(dst, page[i], nil)
 	}
 	return append(dst, "]}\n"...)
 }

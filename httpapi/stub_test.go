@@ -85,66 +85,61 @@ func (s *stubDecider) calls() int {
 // stubPolicies keeps policies in memory by the rules that Policies states.
 type stubPolicies struct {
 	mu       sync.Mutex
-	versions map[string][]policy.Record
+	versions map[string][]*policy.Installed
 	puts     []policy.Put
 }
 
-func (s *stubPolicies) Put(_ context.Context, put policy.Put) (policy.Record, bool, error) {
+func (s *stubPolicies) Put(_ context.Context, put policy.Put) (*policy.Installed, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.puts = append(s.puts, put)
 	history := s.versions[put.ID]
 	if len(history) != put.Expected {
-		return policy.Record{}, false, &policy.Error{
+		return nil, false, &policy.Error{
 			Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict, Detail: "Another version is in force.",
 		}
 	}
 	if len(history) > 0 && history[len(history)-1].Spec.Equal(put.Change.Spec) {
 		return history[len(history)-1], false, nil
 	}
-	record := policy.Record{
-		Installed: &policy.Installed{
-			ID: put.ID, Version: len(history) + 1, Spec: put.Change.Spec, InstalledAtMicros: nowMicros,
-		},
-		Balances: put.Change.Balances, Actor: put.Actor, Reason: put.Change.Reason,
-	}
+	installed := &policy.Installed{ID: put.ID, Version: len(history) + 1, Spec: put.Change.Spec, InstalledAtMicros: nowMicros}
 	if s.versions == nil {
-		s.versions = make(map[string][]policy.Record)
+		s.versions = make(map[string][]*policy.Installed)
 	}
-	s.versions[put.ID] = append(history, record)
-	return record, true, nil
+	s.versions[put.ID] = append(history, installed)
+	return installed, true, nil
 }
 
-func (s *stubPolicies) Get(ctx context.Context, id string) (policy.Record, error) {
+func (s *stubPolicies) Get(ctx context.Context, id string) (*policy.Installed, error) {
 	s.mu.Lock()
 	version := len(s.versions[id])
 	s.mu.Unlock()
 	return s.Version(ctx, id, version)
 }
 
-func (s *stubPolicies) Version(_ context.Context, id string, version int) (policy.Record, error) {
+func (s *stubPolicies) Version(_ context.Context, id string, version int) (*policy.Installed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version < 1 || version > len(s.versions[id]) {
-		return policy.Record{}, &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such policy."}
+		return nil, &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such policy."}
 	}
 	return s.versions[id][version-1], nil
 }
 
-func (s *stubPolicies) List(_ context.Context, after string, limit int) ([]policy.Record, error) {
+func (s *stubPolicies) List(_ context.Context, after string, limit int) ([]*policy.Installed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var page []policy.Record
+	var page []*policy.Installed
 	for id, history := range s.versions {
 		if id > after {
 			page = append(page, history[len(history)-1])
 		}
 	}
-	slices.SortFunc(page, func(a, b policy.Record) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(page, func(a, b *policy.Installed) int { return strings.Compare(a.ID, b.ID) })
 	return page[:min(limit, len(page))], nil
 }
 
-func (s *stubPolicies) Versions(_ context.Context, id string, after, limit int) ([]policy.Record, error) {
+func (s *stubPolicies) Versions(_ context.Context, id string, after, limit int) ([]*policy.Installed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	history := s.versions[id]
