@@ -121,8 +121,8 @@ func bitText(address netip.Addr, bits int) string {
 }
 
 var ipPrefixMembers = members[IPPrefix]{
-	{name: "v4", read: func(r *reader, p *IPPrefix, v jsontext.Value) { p.V4 = int(r.integer(v, 1, 32)) }},
-	{name: "v6", read: func(r *reader, p *IPPrefix, v jsontext.Value) { p.V6 = int(r.integer(v, 1, 128)) }},
+	{name: "v4", read: func(r *reader, p *IPPrefix, v jsontext.Value) { p.V4 = int(r.positive(v, 32)) }},
+	{name: "v6", read: func(r *reader, p *IPPrefix, v jsontext.Value) { p.V6 = int(r.positive(v, 128)) }},
 }
 
 // readIPPrefix reads how a policy cuts addresses.

@@ -40,17 +40,17 @@ func (c *Costs) largest() int64 {
 }
 
 var costsMembers = members[Costs]{
-	{name: "default", read: func(r *reader, c *Costs, v jsontext.Value) { c.Default = r.integer(v, 1, CostMax) }},
+	{name: "default", read: func(r *reader, c *Costs, v jsontext.Value) { c.Default = r.positive(v, CostMax) }},
 	{name: "operations", read: func(r *reader, c *Costs, v jsontext.Value) {
 		c.Operations = make(map[string]int64)
 		r.eachEntry(v, costOperationsMax, func(operation string, cost jsontext.Value) {
 			if !isOperation(operation) {
 				r.fault(operationDetail)
 			}
-			c.Operations[operation] = r.integer(cost, 1, CostMax)
+			c.Operations[operation] = r.positive(cost, CostMax)
 		})
 	}},
-	{name: "max", read: func(r *reader, c *Costs, v jsontext.Value) { c.Max = r.integer(v, 1, CostMax) }},
+	{name: "max", read: func(r *reader, c *Costs, v jsontext.Value) { c.Max = r.positive(v, CostMax) }},
 }
 
 // readCosts reads a policy's costs.

@@ -33,7 +33,8 @@ func ParseDecimal(text string) (Decimal, error) {
 			return Decimal{}, errors.New("must have an exponent from -" + strconv.Itoa(decimalExponentMax) + " to " + strconv.Itoa(decimalExponentMax))
 		}
 	}
-	if jsontext.Value(text).Kind() != jsontext.KindNumber || !jsontext.Value(text).IsValid() {
+	number := jsontext.Value(text)
+	if number.Kind() != jsontext.KindNumber || !number.IsValid() || strings.TrimSpace(text) != text {
 		return Decimal{}, errors.New("must be a number")
 	}
 	return Decimal{text: text}, nil

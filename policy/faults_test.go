@@ -10,8 +10,8 @@ import (
 // pointersOf gives where an error's faults are, in the order they were found.
 func pointersOf(t *testing.T, err error, want Reason) []string {
 	t.Helper()
-	var failure *Error
-	if !errors.As(err, &failure) {
+	failure, ok := errors.AsType[*Error](err)
+	if !ok {
 		t.Fatalf("got error %v, want an *Error of reason %s", err, want)
 	}
 	if failure.Reason != want {

@@ -49,6 +49,7 @@ func TestKeyOfGoldenVectors(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // allocations are counted over the whole process
 func TestKeyOfAllocatesNothing(t *testing.T) {
 	spec := &Spec{Per: []Attribute{Account, IP, Operation}, IPPrefix: defaultIPPrefix()}
 	values := [AttributeCount]string{Account: "account-0001", IP: "2001:db8::1", Operation: "report.create"}

@@ -47,7 +47,7 @@ var limitMembers = members[Limit]{
 	{name: "algorithm", required: true, read: func(r *reader, l *Limit, v jsontext.Value) {
 		l.Algorithm = readRule[Algorithm](r, v, algorithmNames[:])
 	}},
-	{name: "capacity", required: true, read: func(r *reader, l *Limit, v jsontext.Value) { l.Capacity = r.integer(v, 1, unitsMax) }},
+	{name: "capacity", required: true, read: func(r *reader, l *Limit, v jsontext.Value) { l.Capacity = r.positive(v, unitsMax) }},
 	{name: "refillTokens", required: true, read: func(r *reader, l *Limit, v jsontext.Value) { l.RefillTokens = r.decimal(v) }},
 	{name: "refillSeconds", required: true, read: func(r *reader, l *Limit, v jsontext.Value) { l.RefillSeconds = r.decimal(v) }},
 }

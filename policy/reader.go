@@ -78,13 +78,13 @@ func (r *reader) document(body []byte) (object jsontext.Value, ok bool) {
 func (r *reader) syntax(body []byte, options jsontext.Options) {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(body), options)
 	_, err := decoder.ReadValue()
-	var syntax *jsontext.SyntacticError
+	syntax, isSyntax := errors.AsType[*jsontext.SyntacticError](err)
 	switch {
 	case errors.Is(err, io.EOF):
 		r.faultForm("is empty; it must be a JSON object")
 	case err == nil:
 		r.faultForm("has something behind the JSON object, from byte " + strconv.FormatInt(decoder.InputOffset(), 10) + " on")
-	case errors.As(err, &syntax):
+	case isSyntax:
 		pointer := r.pointer() + string(syntax.JSONPointer)
 		detail := "is not valid JSON at byte " + strconv.FormatInt(syntax.ByteOffset, 10) + ": " + syntax.Err.Error()
 		r.malformed = true
@@ -205,9 +205,9 @@ func (r *reader) text(value jsontext.Value, bytesMin, bytesMax int) string {
 	return string(raw)
 }
 
-// integer reads a whole number from least to most, written as one. A fault is
+// positive reads a whole number from 1 to most, written as one. A fault is
 // noted and answered by 0.
-func (r *reader) integer(value jsontext.Value, least, most int64) int64 {
+func (r *reader) positive(value jsontext.Value, most int64) int64 {
 	if !r.isNumber(value) {
 		return 0
 	}
@@ -222,8 +222,8 @@ func (r *reader) integer(value jsontext.Value, least, most int64) int64 {
 	}
 	number, err := strconv.ParseInt(text, 10, 64)
 	switch {
-	case number < least: // ParseInt saturates where it fails
-		r.fault("must be at least " + strconv.FormatInt(least, 10))
+	case number < 1: // ParseInt saturates where it fails
+		r.fault("must be at least 1")
 	case number > most || err != nil:
 		r.fault("must be at most " + strconv.FormatInt(most, 10))
 	default:

@@ -42,13 +42,13 @@ var requestMembers = members[Request]{
 	{name: "plan", read: readValue(Plan)},
 	{name: "region", read: readValue(Region)},
 	{name: "operation", required: true, read: func(r *reader, q *Request, v jsontext.Value) { q.Values[Operation] = r.operation(v) }},
-	{name: "cost", read: func(r *reader, q *Request, v jsontext.Value) { q.Cost = r.integer(v, 1, CostMax) }},
-	{name: "policyVersion", read: func(r *reader, q *Request, v jsontext.Value) { q.PolicyVersion = int(r.integer(v, 1, math.MaxInt32)) }},
+	{name: "cost", read: func(r *reader, q *Request, v jsontext.Value) { q.Cost = r.positive(v, CostMax) }},
+	{name: "policyVersion", read: func(r *reader, q *Request, v jsontext.Value) { q.PolicyVersion = int(r.positive(v, math.MaxInt32)) }},
 	{name: "policy", read: func(r *reader, q *Request, v jsontext.Value) { q.Policy = r.policyID(v) }},
 	{name: "requirePolicyVersion", read: func(r *reader, q *Request, v jsontext.Value) { q.RequirePolicyVersion = r.boolean(v) }},
 	{name: "operationId", read: func(r *reader, q *Request, v jsontext.Value) { q.OperationID = r.text(v, 1, TextBytesMax) }},
 	{name: "peek", read: func(r *reader, q *Request, v jsontext.Value) { q.Peek = r.boolean(v) }},
-	{name: "deadlineMillis", read: func(r *reader, q *Request, v jsontext.Value) { q.DeadlineMillis = int(r.integer(v, 1, math.MaxInt32)) }},
+	{name: "deadlineMillis", read: func(r *reader, q *Request, v jsontext.Value) { q.DeadlineMillis = int(r.positive(v, math.MaxInt32)) }},
 }
 
 // readValue reads an attribute that is kept byte for byte: what two spellings

@@ -100,8 +100,7 @@ func TestParseRequestCosts(t *testing.T) {
 	for _, cost := range []string{"1.5", "0", `"1"`, "1e400", "null", "4611686018427387904", "true"} {
 		_, err := ParseRequest([]byte(`{"operation":"a","user":"u","cost":` + cost + `}`))
 		wantFaults(t, err, ReasonInvalidRequest, "/cost")
-		var failure *Error
-		if errors.As(err, &failure) {
+		if failure, ok := errors.AsType[*Error](err); ok {
 			if other, taken := details[failure.Faults[0].Detail]; taken {
 				t.Errorf("cost %s and %s are refused in the same words: %s", cost, other, failure.Faults[0].Detail)
 			}

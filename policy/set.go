@@ -26,8 +26,9 @@ type compiled struct {
 
 // field is one given field of a match.
 type field struct {
-	attribute Attribute
 	matcher
+
+	attribute Attribute
 }
 
 // field gives a policy's patterns of an attribute, nil when it has none.
@@ -64,7 +65,7 @@ func Compile(generation int64, policies []*Installed) *Set {
 		for attribute, patterns := range policy.Spec.Match {
 			if len(patterns) > 0 {
 				attribute := Attribute(attribute)
-				all[i].fields = append(all[i].fields, field{attribute, newMatcher(attribute, patterns)})
+				all[i].fields = append(all[i].fields, field{newMatcher(attribute, patterns), attribute})
 				s.matchesIP = s.matchesIP || attribute == IP
 			}
 		}

@@ -52,18 +52,18 @@ var storeDownMembers = members[storeDownDraft]{
 	{name: "instances", read: func(r *reader, d *storeDownDraft, v jsontext.Value) {
 		switch {
 		case v.Kind() != jsontext.KindString:
-			d.Instances = int(r.integer(v, 1, storeDownInstancesMax))
+			d.Instances = int(r.positive(v, storeDownInstancesMax))
 		case string(unquote(v)) == "auto":
 			d.Auto = true
 		default:
 			r.faultForm("must be a number or \"auto\"")
 		}
 	}},
-	{name: "capacity", read: func(r *reader, d *storeDownDraft, v jsontext.Value) { d.limit.Capacity = r.integer(v, 1, unitsMax) }},
+	{name: "capacity", read: func(r *reader, d *storeDownDraft, v jsontext.Value) { d.limit.Capacity = r.positive(v, unitsMax) }},
 	{name: "refillTokens", read: func(r *reader, d *storeDownDraft, v jsontext.Value) { d.limit.RefillTokens = r.decimal(v) }},
 	{name: "refillSeconds", read: func(r *reader, d *storeDownDraft, v jsontext.Value) { d.limit.RefillSeconds = r.decimal(v) }},
 	{name: "maxSeconds", read: func(r *reader, d *storeDownDraft, v jsontext.Value) {
-		d.MaxSeconds = int(r.integer(v, 1, storeDownSecondsMax))
+		d.MaxSeconds = int(r.positive(v, storeDownSecondsMax))
 	}},
 	{name: "acceptOpen", read: func(r *reader, d *storeDownDraft, v jsontext.Value) { d.AcceptOpen = r.boolean(v) }},
 }
