@@ -24,8 +24,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/rationhq/ration/migrations"
 )
 
 // ServiceRole is the role that `ration serve` connects as.
@@ -103,9 +101,7 @@ func (db *DB) exec(sql string) {
 func (s *server) migrated(t testing.TB, template string, options []Option) *DB {
 	t.Helper()
 	db := s.create(t, template)
-	if migrations.Latest() > 0 {
-		db.exec(`SELECT ration.configure_roles_v1()`)
-	}
+	db.exec(`SELECT ration.configure_roles_v1()`)
 	for _, option := range options {
 		option(db)
 	}
@@ -116,7 +112,7 @@ func (s *server) migrated(t testing.TB, template string, options []Option) *DB {
 func (s *server) create(t testing.TB, template string) *DB {
 	t.Helper()
 	db := &DB{Name: databaseName(t), t: t, server: s}
-	// A copy of files: 43 ms against 75 ms for the write-ahead log's way.
+	// A copy of files: 0.2 s against 0.5 s by way of the write-ahead log (two busy cores).
 	statement := fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s STRATEGY FILE_COPY`, db.Name, template)
 	if err := exec(t.Context(), s.adminURL, statement); err != nil {
 		t.Fatal(err)

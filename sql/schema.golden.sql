@@ -1,0 +1,229 @@
+-- What the migrations make, read from the catalogs. Written by `go test ./migrations -update`.
+
+-- schema
+schema ration grant ration_operator=USAGE, ration_reader=USAGE, ration_service=USAGE
+
+-- types
+domain policy_name as text CHECK ((VALUE ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'::text))
+
+-- relations
+table audit
+table bucket_durable
+table policy
+table policy_set
+table policy_version
+table schema_version
+table state_loss
+unlogged table bucket_fast
+unlogged table incarnation_marker
+view bucket_now
+
+-- columns
+audit.id bigint not null identity always
+audit.at bigint not null
+audit.actor text not null
+audit.action text not null
+audit.policy text
+audit.version_before integer
+audit.version_after integer
+audit.before json
+audit.after json
+audit.reason text not null
+audit.request_id text not null
+bucket_durable.balance bigint not null
+bucket_durable.at bigint not null
+bucket_durable.key uuid not null
+bucket_durable.shard integer not null
+bucket_durable.policy integer not null
+bucket_durable.version integer not null
+bucket_durable.took integer not null
+bucket_fast.balance bigint not null
+bucket_fast.at bigint not null
+bucket_fast.key uuid not null
+bucket_fast.shard integer not null
+bucket_fast.policy integer not null
+bucket_fast.version integer not null
+bucket_fast.took integer not null
+bucket_now.policy text
+bucket_now.key uuid
+bucket_now.shard integer
+bucket_now.durability text
+bucket_now.settled_version integer
+bucket_now.policy_version integer
+bucket_now.tokens bigint
+bucket_now.capacity bigint
+bucket_now.full_at timestamp with time zone
+incarnation_marker.only_row boolean not null default true
+incarnation_marker.incarnation uuid not null
+policy.number integer not null identity always
+policy.id ration.policy_name not null
+policy.version integer not null
+policy.durability text not null
+policy.n bigint not null
+policy.d bigint not null
+policy.capacity bigint not null
+policy.capacity_units bigint not null
+policy.idle_balance bigint not null
+policy.idle_at bigint not null
+policy.generation bigint not null
+policy_set.only_row boolean not null default true
+policy_set.generation bigint not null
+policy_set.incarnation uuid not null
+policy_set.test_clock boolean not null default false
+policy_version.number integer not null
+policy_version.version integer not null
+policy_version.content json not null
+policy_version.n bigint not null
+policy_version.d bigint not null
+policy_version.capacity bigint not null
+policy_version.capacity_units bigint not null
+policy_version.idle_balance bigint not null
+policy_version.idle_at bigint not null
+policy_version.balances text not null
+policy_version.installed_at bigint not null
+policy_version.generation bigint not null
+schema_version.only_row boolean not null default true
+schema_version.major integer not null
+schema_version.minor integer not null
+state_loss.id bigint not null identity always
+state_loss.found_at bigint not null
+state_loss.lost_incarnation uuid not null
+state_loss.new_incarnation uuid not null
+state_loss.policies_idle integer not null
+state_loss.policies_empty integer not null
+
+-- constraints
+ration.audit audit_pkey PRIMARY KEY (id)
+ration.bucket_durable bucket_durable_pkey PRIMARY KEY (shard, key)
+ration.bucket_fast bucket_fast_pkey PRIMARY KEY (shard, key)
+ration.incarnation_marker incarnation_marker_only_row_check CHECK (only_row)
+ration.incarnation_marker incarnation_marker_pkey PRIMARY KEY (only_row)
+ration.policy policy_durability_check CHECK ((durability = ANY (ARRAY['fast'::text, 'durable'::text])))
+ration.policy policy_id_key UNIQUE (id)
+ration.policy policy_number_version_fkey FOREIGN KEY (number, version) REFERENCES ration.policy_version(number, version) DEFERRABLE INITIALLY DEFERRED
+ration.policy policy_pkey PRIMARY KEY (number)
+ration.policy_set policy_set_only_row_check CHECK (only_row)
+ration.policy_set policy_set_pkey PRIMARY KEY (only_row)
+ration.policy_version policy_version_balances_check CHECK ((balances = 'keep'::text))
+ration.policy_version policy_version_capacity_check CHECK ((capacity >= 1))
+ration.policy_version policy_version_capacity_units_check CHECK (((capacity_units >= 1) AND (capacity_units <= '4611686018427387903'::bigint)))
+ration.policy_version policy_version_check CHECK ((((capacity)::numeric * (d)::numeric) = (capacity_units)::numeric))
+ration.policy_version policy_version_check1 CHECK ((gcd(n, d) = 1))
+ration.policy_version policy_version_check2 CHECK (((idle_balance >= (- capacity_units)) AND (idle_balance <= capacity_units)))
+ration.policy_version policy_version_d_check CHECK (((d >= 1) AND (d <= '4611686018427387903'::bigint)))
+ration.policy_version policy_version_n_check CHECK (((n >= 1) AND (n <= '4611686018427387903'::bigint)))
+ration.policy_version policy_version_pkey PRIMARY KEY (number, version)
+ration.policy_version policy_version_version_check CHECK ((version >= 1))
+ration.schema_version schema_version_only_row_check CHECK (only_row)
+ration.schema_version schema_version_pkey PRIMARY KEY (only_row)
+ration.state_loss state_loss_pkey PRIMARY KEY (id)
+
+-- indexes
+CREATE INDEX policy_generation ON ration.policy USING btree (generation)
+CREATE UNIQUE INDEX audit_pkey ON ration.audit USING btree (id)
+CREATE UNIQUE INDEX bucket_durable_pkey ON ration.bucket_durable USING btree (shard, key)
+CREATE UNIQUE INDEX bucket_fast_pkey ON ration.bucket_fast USING btree (shard, key)
+CREATE UNIQUE INDEX incarnation_marker_pkey ON ration.incarnation_marker USING btree (only_row)
+CREATE UNIQUE INDEX policy_id_key ON ration.policy USING btree (id)
+CREATE UNIQUE INDEX policy_pkey ON ration.policy USING btree (number)
+CREATE UNIQUE INDEX policy_set_pkey ON ration.policy_set USING btree (only_row)
+CREATE UNIQUE INDEX policy_version_pkey ON ration.policy_version USING btree (number, version)
+CREATE UNIQUE INDEX schema_version_pkey ON ration.schema_version USING btree (only_row)
+CREATE UNIQUE INDEX state_loss_pkey ON ration.state_loss USING btree (id)
+
+-- triggers
+
+-- functions
+function balance_at_v1(p_policy integer, p_version integer, p_balance bigint, p_at bigint, p_now bigint) returns bigint language sql stable strict set search_path=pg_catalog, pg_temp
+function bucket_key(p_policy text, p_attributes jsonb) returns uuid language plpgsql stable strict set search_path=pg_catalog, pg_temp
+function canonical_target_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
+function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
+function clean_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function clock_v1(p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp
+function commit_durably_v1() returns void language plpgsql volatile
+function configure_roles_v1() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp
+function fold_case_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
+function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
+function key_address_v1(p_address inet, p_bits_v4 integer, p_bits_v6 integer, OUT name text, OUT value bytea) returns record language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
+function key_field_v1(p_field bytea) returns bytea language sql immutable parallel safe strict
+function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function settled_v1(p_balance bigint, p_at bigint, p_now bigint, p_rate bigint, p_capacity bigint) returns bigint language sql immutable parallel safe
+function take_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function take_new_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function take_new_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function take_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function use_test_clock_v1() returns void language sql volatile set search_path=pg_catalog, pg_temp
+function wait_v1(p_units bigint, p_rate bigint, p_ahead bigint) returns bigint language sql immutable parallel safe
+
+-- grants
+function balance_at_v1(integer, integer, bigint, bigint, bigint) to ration_operator: EXECUTE
+function balance_at_v1(integer, integer, bigint, bigint, bigint) to ration_reader: EXECUTE
+function balance_at_v1(integer, integer, bigint, bigint, bigint) to ration_service: EXECUTE
+function bucket_key(text, jsonb) to ration_operator: EXECUTE
+function bucket_key(text, jsonb) to ration_reader: EXECUTE
+function bucket_key(text, jsonb) to ration_service: EXECUTE
+function canonical_target_v1(text) to ration_operator: EXECUTE
+function canonical_target_v1(text) to ration_reader: EXECUTE
+function canonical_target_v1(text) to ration_service: EXECUTE
+function carry_v1(integer, integer, integer, bigint, bigint) to ration_operator: EXECUTE
+function carry_v1(integer, integer, integer, bigint, bigint) to ration_reader: EXECUTE
+function carry_v1(integer, integer, integer, bigint, bigint) to ration_service: EXECUTE
+function clean_v1(boolean, integer, uuid, integer, bigint) to ration_service: EXECUTE
+function clock_v1(bigint) to ration_operator: EXECUTE
+function clock_v1(bigint) to ration_reader: EXECUTE
+function clock_v1(bigint) to ration_service: EXECUTE
+function fold_case_v1(text) to ration_operator: EXECUTE
+function fold_case_v1(text) to ration_reader: EXECUTE
+function fold_case_v1(text) to ration_service: EXECUTE
+function key_address_v1(inet, integer, integer) to ration_operator: EXECUTE
+function key_address_v1(inet, integer, integer) to ration_reader: EXECUTE
+function key_address_v1(inet, integer, integer) to ration_service: EXECUTE
+function key_field_v1(bytea) to ration_operator: EXECUTE
+function key_field_v1(bytea) to ration_reader: EXECUTE
+function key_field_v1(bytea) to ration_service: EXECUTE
+function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, bigint) to ration_operator: EXECUTE
+function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, bigint) to ration_service: EXECUTE
+function recover_v1(bigint) to ration_service: EXECUTE
+function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
+function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
+function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
+function take_durable_v1(integer, bigint, integer[], uuid[], bigint[], integer[], bigint) to ration_service: EXECUTE
+function take_new_durable_v1(integer, bigint, integer[], uuid[], bigint[], integer[], text, bigint) to ration_service: EXECUTE
+function take_new_v1(integer, bigint, integer[], uuid[], bigint[], integer[], text, bigint) to ration_service: EXECUTE
+function take_v1(integer, bigint, integer[], uuid[], bigint[], integer[], bigint) to ration_service: EXECUTE
+function wait_v1(bigint, bigint, bigint) to ration_operator: EXECUTE
+function wait_v1(bigint, bigint, bigint) to ration_reader: EXECUTE
+function wait_v1(bigint, bigint, bigint) to ration_service: EXECUTE
+relation audit to ration_operator: SELECT
+relation audit to ration_reader: SELECT
+relation audit to ration_service: SELECT
+relation bucket_now to ration_operator: SELECT
+relation bucket_now to ration_reader: SELECT
+relation bucket_now to ration_service: SELECT
+relation policy to ration_operator: SELECT
+relation policy to ration_reader: SELECT
+relation policy to ration_service: SELECT
+relation policy_set to ration_operator: SELECT
+relation policy_set to ration_reader: SELECT
+relation policy_set to ration_service: SELECT
+relation policy_version to ration_operator: SELECT
+relation policy_version to ration_reader: SELECT
+relation policy_version to ration_service: SELECT
+relation schema_version to ration_operator: SELECT
+relation schema_version to ration_reader: SELECT
+relation schema_version to ration_service: SELECT
+relation state_loss to ration_operator: SELECT
+relation state_loss to ration_reader: SELECT
+relation state_loss to ration_service: SELECT
+
+-- roles
+role ration_operator nologin
+role ration_reader nologin
+role ration_service login
+
+-- settings in this database
+ration_service: default_transaction_isolation=read committed
+ration_service: idle_in_transaction_session_timeout=10s
+ration_service: lock_timeout=40ms
+ration_service: statement_timeout=40ms
