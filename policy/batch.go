@@ -23,15 +23,27 @@ type Batch struct {
 	Asks       []Ask
 }
 
+// Hold says what the settling path does about rows that other sessions hold.
+type Hold uint8
+
+// The ways to meet a held row.
+const (
+	HoldWait  Hold = iota // for the holder, up to the call's bound
+	HoldSkip              // not at all: held rows are left out, nothing is inserted
+	HoldAlone             // for a batch of one ask: wait, but only if nobody else waits so for its key
+)
+
+// String gives the hold's name in SQL.
+func (h Hold) String() string { return [...]string{"wait", "skip", "alone"}[h] }
+
 // AskStatus says what became of one ask.
 type AskStatus uint8
 
-// The statuses of an ask. Only Answered has figures; with any other nothing
+// The statuses of an ask. Only Answered has figures; with the other nothing
 // was charged.
 const (
 	Answered AskStatus = iota
-	Again              // the fast path could not decide: ask the settling path
-	Held               // another session holds the row beyond the call's bound
+	Again              // not decided by this call: ask the settling path, or ask it again
 )
 
 // Answer is the store's answer to one [Ask].

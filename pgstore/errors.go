@@ -1,0 +1,75 @@
+package pgstore
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// SQLSTATEs of the stored functions. Nobody parses texts.
+const (
+	stateIsolation = "RN001" // the session's isolation level is not READ COMMITTED
+	stateLost      = "RN002" // the fast state was lost in a crash
+	stateTestClock = "RN003" // p_now without a test clock
+	stateArguments = "RN004" // arrays that no caller of ours sends
+	stateFigures   = "RN005" // a policy's figures are not those of its content
+)
+
+// interpret makes what a call ended with into a [*policy.StoreError]; doing
+// says what was being done. It is nil for nil.
+func interpret(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return storeError(doing, err)
+}
+
+func storeError(doing string, err error) *policy.StoreError {
+	return &policy.StoreError{Fault: fault(err), Doing: doing, Cause: err}
+}
+
+// fault reads an error of pgx.
+func fault(err error) policy.StoreFault {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return policy.StoreUnreachable
+	}
+	var server *pgconn.PgError
+	if !errors.As(err, &server) {
+		if pgconn.SafeToRetry(err) {
+			return policy.StoreUnreachable // nothing was sent
+		}
+		return policy.StoreUnsure
+	}
+	switch server.Code {
+	case stateLost:
+		return policy.StoreStateLost
+	case "57014", // query_canceled: statement_timeout
+		"55P03", // lock_not_available: lock_timeout
+		"40P01": // deadlock_detected: not of ours, but somebody's session by hand
+		return policy.StoreHeld
+	case "57P01", "57P02", // admin_shutdown, crash_shutdown: a COMMIT may have been under way
+		"57P05": // idle_session_timeout
+		return policy.StoreUnsure
+	case "57P03", // cannot_connect_now: starting up, shutting down, recovering
+		"25006": // read_only_sql_transaction: a standby
+		return policy.StoreUnreachable
+	}
+	switch class := server.Code[:min(2, len(server.Code))]; {
+	case class == "08", class == "28", // connection exceptions, authorisation
+		class == "53", class == "58": // out of connections, memory or disk; I/O errors
+		return policy.StoreUnreachable
+	case strings.HasPrefix(class, "57"):
+		return policy.StoreUnsure
+	}
+	return policy.StoreFaulty
+}
+
+// undefined says whether an error is about a schema or table that is not there.
+func undefined(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (server.Code == "42P01" || server.Code == "3F000")
+}

@@ -1,0 +1,148 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// installedSQL reads versions of policies.
+const installedSQL = `
+	SELECT p.number, p.id::text, v.version, v.content::text, v.installed_at
+	FROM ration.policy AS p JOIN ration.policy_version AS v USING (number)
+	WHERE `
+
+// Put installs a version of a policy with its audit row, in one transaction,
+// and tells every instance. A version other than put.Expected in force is
+// version-conflict; content that is in force already installs nothing.
+func (s *Store) Put(ctx context.Context, put policy.Put) (installed *policy.Installed, changed bool, err error) {
+	return s.PutAt(ctx, put, 0)
+}
+
+// PutAt is Put at an instant of a test clock.
+func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (installed *policy.Installed, changed bool, err error) {
+	err = s.control(ctx, "install a policy", func(tx pgx.Tx) error {
+		limit := &put.Change.Spec.Limit
+		var outcome string
+		var version int
+		err := tx.QueryRow(ctx, `
+			SELECT r.o_outcome, r.o_version
+			FROM ration.put_policy_v1($1, $2, $3::json, $4, $5, $6, $7, $8, $9, $10, nullif($11::bigint, 0)) AS r`,
+			put.ID, put.Expected, string(put.Change.Spec.JSON()), limit.Rate.N, limit.Rate.D, limit.Capacity,
+			put.Change.Balances.String(), put.Actor, put.Change.Reason, put.RequestID, nowMicros).Scan(&outcome, &version)
+		switch {
+		case err != nil:
+			return err
+		case outcome == "conflict":
+			return &policy.Error{Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict,
+				Detail: "the policy's version in force is not the one that this change replaces"}
+		}
+		changed = outcome != "unchanged"
+		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", put.ID, version))
+		return err
+	})
+	return installed, changed, err
+}
+
+// Get gives a policy's version in force, or not-found.
+func (s *Store) Get(ctx context.Context, id string) (installed *policy.Installed, err error) {
+	err = s.control(ctx, "read a policy", func(tx pgx.Tx) error {
+		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = p.version", id))
+		return err
+	})
+	return installed, err
+}
+
+// Version gives one version of a policy, or not-found.
+func (s *Store) Version(ctx context.Context, id string, version int) (installed *policy.Installed, err error) {
+	err = s.control(ctx, "read a policy's version", func(tx pgx.Tx) error {
+		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", id, version))
+		return err
+	})
+	return installed, err
+}
+
+// List gives the versions in force of at most limit policies behind the id
+// after, ascending by id.
+func (s *Store) List(ctx context.Context, after string, limit int) (installed []*policy.Installed, err error) {
+	err = s.control(ctx, "list policies", func(tx pgx.Tx) error {
+		// Ids are ordered by their bytes, as everywhere in the program, whatever the database's collation.
+		installed, err = all(tx.Query(ctx, installedSQL+`v.version = p.version AND p.id::text COLLATE "C" > $1
+			ORDER BY p.id::text COLLATE "C" LIMIT $2`, after, limit))
+		return err
+	})
+	return installed, err
+}
+
+// Versions gives at most limit versions of a policy behind the version after,
+// the oldest first; not-found when there is no such policy.
+func (s *Store) Versions(ctx context.Context, id string, after, limit int) (installed []*policy.Installed, err error) {
+	err = s.control(ctx, "list a policy's versions", func(tx pgx.Tx) error {
+		installed, err = all(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version > $2 ORDER BY v.version LIMIT $3", id, after, limit))
+		if err == nil && len(installed) == 0 && after == 0 {
+			return notFound()
+		}
+		return err
+	})
+	return installed, err
+}
+
+// Load gives the generation in force and the policies whose version in force
+// is newer than the generation since; 0 gives all.
+func (s *Store) Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error) {
+	err = s.control(ctx, "load policies", func(tx pgx.Tx) error {
+		// Generation first: what changes between the two statements is loaded now and once more.
+		if err := tx.QueryRow(ctx, "SELECT s.generation FROM ration.policy_set AS s").Scan(&generation); err != nil {
+			return err
+		}
+		if generation == since {
+			return nil
+		}
+		var err error
+		changed, err = all(tx.Query(ctx, installedSQL+"v.version = p.version AND p.generation > $1 AND p.generation <= $2",
+			since, generation))
+		return err
+	})
+	return generation, changed, err
+}
+
+// one reads the one row of a query of [installedSQL].
+func one(rows pgx.Rows, err error) (*policy.Installed, error) {
+	if err != nil {
+		return nil, err
+	}
+	installed, err := pgx.CollectExactlyOneRow(rows, readInstalled)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, notFound()
+	}
+	return installed, err
+}
+
+// all reads every row of a query of [installedSQL].
+func all(rows pgx.Rows, err error) ([]*policy.Installed, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, readInstalled)
+}
+
+func readInstalled(row pgx.CollectableRow) (*policy.Installed, error) {
+	installed := new(policy.Installed)
+	var content string
+	err := row.Scan(&installed.Number, &installed.ID, &installed.Version, &content, &installed.InstalledAtMicros)
+	if err != nil {
+		return nil, err
+	}
+	if installed.Spec, err = policy.ParseSpec([]byte(content)); err != nil {
+		return nil, fmt.Errorf("policy %s, version %d, as stored: %w", installed.ID, installed.Version, err)
+	}
+	return installed, nil
+}
+
+func notFound() error {
+	return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "there is no such policy or version"}
+}

@@ -1,0 +1,158 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// Session is one connection to the store, for one lane alone: it is not safe
+// for concurrent use. It connects when it is first used and again after its
+// connection broke.
+type Session struct {
+	store     *Store
+	conn      *pgx.Conn
+	prepared  map[string]*pgconn.StatementDescription
+	arguments arguments
+}
+
+// NewSession makes a session that is not connected yet.
+func (s *Store) NewSession() *Session {
+	return &Session{store: s, prepared: make(map[string]*pgconn.StatementDescription)}
+}
+
+// The texts of the decision functions' calls, by durability.
+var (
+	takeSQL = [...]string{
+		policy.Fast:    "SELECT * FROM ration.take_v1($1, $2, $3, $4, $5, $6, $7)",
+		policy.Durable: "SELECT * FROM ration.take_durable_v1($1, $2, $3, $4, $5, $6, $7)",
+	}
+	takeNewSQL = [...]string{
+		policy.Fast:    "SELECT * FROM ration.take_new_v1($1, $2, $3, $4, $5, $6, $7, $8)",
+		policy.Durable: "SELECT * FROM ration.take_new_durable_v1($1, $2, $3, $4, $5, $6, $7, $8)",
+	}
+)
+
+// Take decides a batch by the fast path. Its errors are [*policy.StoreError].
+func (s *Session) Take(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error {
+	return s.decide(ctx, takeSQL[batch.Durability], nil, batch, answers)
+}
+
+// TakeNew decides a batch by the settling path. Its errors are
+// [*policy.StoreError].
+func (s *Session) TakeNew(ctx context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error {
+	return s.decide(ctx, takeNewSQL[batch.Durability], []byte(hold.String()), batch, answers)
+}
+
+// Recover records the loss of the fast state and begins a new incarnation,
+// unless another instance has done so. Its errors are [*policy.StoreError].
+func (s *Session) Recover(ctx context.Context) error { return s.store.Recover(ctx) }
+
+// Close ends the connection.
+func (s *Session) Close() {
+	if s.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.conn.Close(ctx) // it is gone either way
+		s.conn = nil
+	}
+}
+
+// binary asks for every parameter and result in the binary protocol.
+var binaryFormat = []int16{1}
+
+// decide makes one call. The bound of the call is the connection's deadline
+// and not a context: that spares a goroutine for each call, and the server is
+// not asked to cancel, since cancelling a COMMIT that waits for a standby
+// would report success.
+func (s *Session) decide(ctx context.Context, sql string, hold []byte, batch *policy.Batch, answers *policy.Answers) error {
+	statement, err := s.statement(ctx, sql)
+	if err != nil {
+		return err
+	}
+	conn := s.conn.PgConn()
+	if err := conn.Conn().SetDeadline(time.Now().Add(s.store.callTimeout)); err != nil {
+		s.abandon()
+		return interpret("bound a call", err)
+	}
+	result := conn.ExecStatement(context.Background(), statement, s.arguments.encode(batch, hold), binaryFormat, binaryFormat)
+	decoded := errResult
+	for result.NextRow() {
+		decoded = decode(result.Values(), len(batch.Asks), answers)
+	}
+	_, err = result.Close()
+	if err != nil {
+		var server *pgconn.PgError
+		if !errors.As(err, &server) || conn.IsClosed() {
+			s.abandon()
+		} else if server.Code == "0A000" || server.Code == "26000" {
+			// The function's result changed under a cached plan, or the statement is not known where we are now:
+			// a fresh connection prepares anew.
+			s.abandon()
+		}
+		return interpret("decide", err)
+	}
+	return interpret("read decisions", decoded)
+}
+
+// statement connects if need be and gives the prepared form of a call.
+func (s *Session) statement(ctx context.Context, sql string) (*pgconn.StatementDescription, error) {
+	if s.conn == nil || s.conn.IsClosed() {
+		if err := s.connect(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if statement, ok := s.prepared[sql]; ok {
+		return statement, nil
+	}
+	statement, err := s.conn.PgConn().Prepare(ctx, fmt.Sprintf("ration_%d", len(s.prepared)), sql, nil)
+	if err != nil {
+		s.abandon()
+		return nil, interpret("prepare a decision", err)
+	}
+	s.prepared[sql] = statement
+	return statement, nil
+}
+
+// errNoCancel keeps pgx from asking the server to cancel an abandoned call.
+var errNoCancel = errors.New("an abandoned call is not cancelled")
+
+// connect opens the connection, within the call's timeout.
+func (s *Session) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.store.callTimeout)
+	defer cancel()
+	config := s.store.config.ConnConfig.Copy()
+	var connected atomic.Bool
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if connected.Load() {
+			return nil, errNoCancel
+		}
+		return dial(ctx, network, address)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return interpret("connect", err)
+	}
+	connected.Store(true)
+	s.conn = conn
+	clear(s.prepared)
+	return nil
+}
+
+// abandon lets go of a connection whose state is not known. The server ends
+// the backend when it notices.
+func (s *Session) abandon() {
+	if s.conn != nil {
+		_ = s.conn.PgConn().Conn().Close() // it is broken or late already
+		s.conn = nil
+	}
+}

@@ -1,0 +1,151 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// The schema that this program knows: it refuses another major, and accepts
+// newer minors so that old and new programs run side by side during a roll-out.
+const (
+	schemaMajor    = 1
+	schemaMinorMin = 0
+)
+
+// controlConnsMax bounds the pool for policies and upkeep: one for each kind
+// of work that may run at once (load, put, clean, recover).
+const controlConnsMax = 4
+
+// controlTimeout bounds a statement of that pool. The role's own
+// statement_timeout is made for decisions, and too short for a policy change
+// behind another one.
+const controlTimeout = 5 * time.Second
+
+// Config is what a Store is opened with.
+type Config struct {
+	URL         string        // connection string of PostgreSQL, not through a pooler that hides LISTEN
+	CallTimeout time.Duration // a call of a session without an answer for so long is abandoned
+}
+
+// Store is the store in one PostgreSQL database.
+type Store struct {
+	config      *pgxpool.Config
+	pool        *pgxpool.Pool
+	callTimeout time.Duration
+}
+
+// Open connects, checks that the schema is one that this program knows and
+// that sessions begin with the settings of the service's role. Its errors are
+// [*policy.StoreError], or say what has to be mended.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	poolConfig, err := pgxpool.ParseConfig(config.URL)
+	if err != nil {
+		return nil, fmt.Errorf("read the database's URL: %w", err)
+	}
+	poolConfig.MaxConns = controlConnsMax
+	if err := prepareSessions(ctx, poolConfig); err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
+	if err != nil {
+		return nil, interpret("open the store", err)
+	}
+	return &Store{config: poolConfig, pool: pool, callTimeout: config.CallTimeout}, nil
+}
+
+// Close ends the pool's connections. Sessions are closed by their lanes.
+func (s *Store) Close() { s.pool.Close() }
+
+// prepareSessions checks the schema and sees to the session settings. They
+// have one home, ALTER ROLE ration_service IN DATABASE; a session of another
+// role is given the same at its start.
+func prepareSessions(ctx context.Context, config *pgxpool.Config) error {
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig.Copy())
+	if err != nil {
+		return interpret("connect to the store", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err := checkSchema(ctx, conn); err != nil {
+		return err
+	}
+	var role string
+	var settings []string
+	err = conn.QueryRow(ctx, `
+		SELECT current_user,
+		       coalesce((SELECT s.setconfig FROM pg_catalog.pg_db_role_setting AS s
+		                 WHERE s.setrole = pg_catalog.to_regrole('ration_service')
+		                   AND s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())),
+		                '{}')`).Scan(&role, &settings)
+	if err != nil {
+		return interpret("read the session settings of ration_service", err)
+	}
+	if len(settings) == 0 {
+		return errors.New("role ration_service has no settings in this database (as after CREATE DATABASE … TEMPLATE or a " +
+			"restore): call SELECT ration.configure_roles_v1() as the owner")
+	}
+	if role == "ration_service" {
+		return nil
+	}
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	return nil
+}
+
+// checkSchema refuses a database of another major version.
+func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+	var major, minor int
+	err := conn.QueryRow(ctx, "SELECT v.major, v.minor FROM ration.schema_version AS v").Scan(&major, &minor)
+	switch {
+	case undefined(err):
+		return errors.New("the database has no Ration schema yet: run `ration migrate up`")
+	case err != nil:
+		return interpret("read the schema's version", err)
+	case major != schemaMajor || minor < schemaMinorMin:
+		return fmt.Errorf("the database's schema is version %d.%d, this program needs %d.%d or a newer minor",
+			major, minor, schemaMajor, schemaMinorMin)
+	}
+	return nil
+}
+
+// Ping checks that the store answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.control(ctx, "ping", func(pgx.Tx) error { return nil })
+}
+
+// Recover records the loss of the fast state and begins a new incarnation,
+// unless another instance has done so already. Its errors are [*policy.Error],
+// as those of all methods of the store but of its sessions are.
+func (s *Store) Recover(ctx context.Context) error {
+	return s.control(ctx, "recover the fast state", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SELECT ration.recover_v1()")
+		return err
+	})
+}
+
+// control runs work in a transaction with the control pool's bound. Its errors
+// are [*policy.Error].
+func (s *Store) control(ctx context.Context, doing string, work func(pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true)",
+			fmt.Sprint(controlTimeout.Milliseconds()))
+		if err != nil {
+			return err
+		}
+		return work(tx)
+	})
+	var known *policy.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return storeError(doing, err).Problem()
+}
