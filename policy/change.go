@@ -21,6 +21,10 @@ func (c *Change) warn(pointer, detail string) {
 // the change and not to the stored policy.
 const changeOnlyCount = 3
 
+// startNames are what new state may hold; they belong to balances restart,
+// which is not available yet either.
+var startNames = [...]string{"full", "empty"}
+
 // changeMembers is the wire form of a change, the stored form being all but
 // the last changeOnlyCount.
 var changeMembers = members[Change]{
@@ -49,11 +53,7 @@ var changeMembers = members[Change]{
 	{name: "balances", read: func(r *reader, c *Change, v jsontext.Value) {
 		c.Balances = readRule(r, v, balancesNames[:], Keep+1, Keep+2, Keep+3)
 	}},
-	{name: "start", read: func(r *reader, _ *Change, v jsontext.Value) {
-		if r.text(v, 0, proseBytesMax); v.Kind() == jsontext.KindString {
-			r.fault("is not available yet: it belongs to balances restart")
-		}
-	}},
+	{name: "start", read: func(r *reader, _ *Change, v jsontext.Value) { readRule[uint8](r, v, startNames[:], 0, 1) }},
 	{name: "reason", read: func(r *reader, c *Change, v jsontext.Value) { c.Reason = r.text(v, 0, proseBytesMax) }},
 }
 
@@ -97,15 +97,14 @@ func parseChange(body []byte, table members[Change]) (*Change, error) {
 // checkSpec checks what takes more than one member of a policy to tell. Where
 // one of them is faulty itself there is nothing to compare.
 func (r *reader) checkSpec(spec *Spec, found seen) {
-	faultless := len(r.faults) == 0
-	keyedByIP := spec.keyedBy(IP)
-	if changeMembers.has(found, "ipPrefix") && changeMembers.has(found, "per") && !keyedByIP && faultless {
+	if len(r.faults) > 0 {
+		return
+	}
+	if changeMembers.has(found, "ipPrefix") && !spec.keyedBy(IP) {
 		r.faultAt("ipPrefix", `has no meaning unless "per" names ip`)
 	}
-	if changeMembers.has(found, "afterLoss") && spec.Durability == Durable && faultless {
+	if changeMembers.has(found, "afterLoss") && spec.Durability == Durable {
 		r.faultAt("afterLoss", "has no meaning for a durable policy, which loses nothing in a crash")
 	}
-	if faultless {
-		r.checkShares(spec)
-	}
+	r.checkShares(spec)
 }

@@ -30,20 +30,20 @@ func TestParseChangeReadsTheExampleOfTheDesign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Change{
-		Spec: &Spec{
-			Description: "report creation, standard plan",
-			Match:       Match{Operation: {"report.create"}, Plan: {"standard"}, Region: {"*"}},
-			Per:         []Attribute{Account, Operation},
-			IPPrefix:    IPPrefix{V4: 32, V6: 64},
-			Limit:       Limit{Capacity: 40, RefillTokens: Decimal{"20"}, RefillSeconds: Decimal{"1"}, Rate: Rate{N: 1, D: 50_000}},
-			Costs:       Costs{Default: 1, Operations: map[string]int64{"report.create": 5}, Max: 10},
-			OnStoreDown: StoreDown{Mode: Local, Instances: 20, MaxSeconds: 300},
-		},
-		Reason: "launch",
+	want := &Spec{
+		Description: "report creation, standard plan",
+		Match:       Match{Operation: {"report.create"}, Plan: {"standard"}, Region: {"*"}},
+		Per:         []Attribute{Account, Operation},
+		IPPrefix:    IPPrefix{V4: 32, V6: 64},
+		Limit:       Limit{Capacity: 40, RefillTokens: Decimal{"20"}, RefillSeconds: Decimal{"1"}, Rate: Rate{N: 1, D: 50_000}},
+		Costs:       Costs{Default: 1, Operations: map[string]int64{"report.create": 5}, Max: 10},
+		OnStoreDown: StoreDown{Mode: Local, Instances: 20, MaxSeconds: 300},
 	}
-	if diff := cmp.Diff(want, change, cmp.AllowUnexported(Decimal{})); diff != "" {
+	if diff := diffSpecs(want, change.Spec); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if change.Balances != Keep || change.Reason != "launch" || len(change.Warnings) > 0 {
+		t.Errorf("got balances %s, reason %q, warnings %v", change.Balances, change.Reason, change.Warnings)
 	}
 }
 

@@ -13,7 +13,7 @@ const costOperationsMax = 1000
 // Costs says what a policy charges.
 type Costs struct {
 	Default    int64            // tokens, >= 1
-	Operations map[string]int64 // by exact operation; beats everything else
+	Operations map[string]int64 // by exact operation, nil when none is priced; beats everything else
 	Max        int64            // the largest cost a request may state, 0: it may not state one
 }
 
@@ -42,10 +42,12 @@ func (c *Costs) largest() int64 {
 var costsMembers = members[Costs]{
 	{name: "default", read: func(r *reader, c *Costs, v jsontext.Value) { c.Default = r.positive(v, CostMax) }},
 	{name: "operations", read: func(r *reader, c *Costs, v jsontext.Value) {
-		c.Operations = make(map[string]int64)
 		r.eachEntry(v, costOperationsMax, func(operation string, cost jsontext.Value) {
 			if !isOperation(operation) {
 				r.fault(operationDetail)
+			}
+			if c.Operations == nil {
+				c.Operations = make(map[string]int64)
 			}
 			c.Operations[operation] = r.positive(cost, CostMax)
 		})

@@ -48,7 +48,7 @@ func (d Decimal) String() string {
 	return d.text
 }
 
-// Rat gives the number's exact value, as a copy of the caller's own.
+// Rat gives the number's exact value; the caller may change what he gets.
 func (d Decimal) Rat() *big.Rat {
 	value, ok := new(big.Rat).SetString(d.String())
 	if !ok {

@@ -91,12 +91,12 @@ func laterAlgorithm(limit jsontext.Value) string {
 
 // checkLimit checks what no member can tell alone and works out the rate.
 func (r *reader) checkLimit(limit *Limit) {
-	perMicro := new(big.Rat).Quo(limit.RefillTokens.Rat(), limit.RefillSeconds.Rat())
-	if perMicro.Cmp(big.NewRat(1, slowestRefillSeconds)) < 0 {
+	perSecond := new(big.Rat).Quo(limit.RefillTokens.Rat(), limit.RefillSeconds.Rat())
+	if perSecond.Cmp(big.NewRat(1, slowestRefillSeconds)) < 0 {
 		r.faultAt("refillTokens", "must refill at least one token in 366 days")
 		return
 	}
-	perMicro.Quo(perMicro, big.NewRat(1_000_000, 1))
+	perMicro := new(big.Rat).Quo(perSecond, big.NewRat(1_000_000, 1)) // math/big keeps lowest terms
 	n, d := perMicro.Num(), perMicro.Denom()
 	units := big.NewInt(unitsMax)
 	switch {
@@ -116,24 +116,7 @@ func (r *reader) checkLimit(limit *Limit) {
 	}
 }
 
-// decimal reads an exact decimal above 0.
-func (r *reader) decimal(value jsontext.Value) Decimal {
-	if !r.isNumber(value) {
-		return Decimal{}
-	}
-	number, err := ParseDecimal(string(value))
-	if err != nil {
-		r.fault(err.Error())
-		return Decimal{}
-	}
-	if number.Rat().Sign() <= 0 {
-		r.fault("must be greater than 0")
-		return Decimal{}
-	}
-	return number
-}
-
-// writeLimit writes a limit's figures, exactly as they were given.
+// limit writes a limit's figures, exactly as they were given.
 func (w *writer) limit(limit *Limit) {
 	w.integer("capacity", limit.Capacity)
 	w.literal("refillTokens", limit.RefillTokens.String())
