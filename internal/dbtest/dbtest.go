@@ -60,17 +60,14 @@ func New(t testing.TB, options ...Option) *DB {
 // migrations themselves.
 func Empty(t testing.TB) *DB {
 	t.Helper()
-	return sharedServer(t).create(t, "template0")
+	return sharedServer(t).create(t, `template0 ENCODING 'UTF8'`)
 }
 
 // OwnerURL is the database's address for the role that owns it.
 func (db *DB) OwnerURL() string { return db.server.url(db.Name, "") }
 
 // ServiceURL is the database's address for [ServiceRole].
-func (db *DB) ServiceURL() string { return db.URL(ServiceRole) }
-
-// URL is the database's address for a role.
-func (db *DB) URL(role string) string { return db.server.url(db.Name, role) }
+func (db *DB) ServiceURL() string { return db.server.url(db.Name, ServiceRole) }
 
 // Owner is a pool of the owner's connections, opened at the first call and
 // closed with the test.

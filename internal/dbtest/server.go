@@ -13,8 +13,8 @@ import (
 	"github.com/rationhq/ration/internal/skip"
 )
 
-// rolePassword is what Ration's roles log in with on a test server that wants
-// passwords. They are the cluster's, so every binary has to use the same.
+// rolePassword is what [ServiceRole] logs in with on a test server that wants
+// passwords. The role is the server's, so every binary has to use the same.
 const rolePassword = "ration-test"
 
 // server is a PostgreSQL that tests create databases on.
@@ -147,8 +147,12 @@ func (s *server) wantsPasswords() bool {
 
 // howToKeep tells what becomes of a failed test's database.
 func (s *server) howToKeep(database string) string {
-	if s.keepsFolder {
+	switch {
+	case s.keepsFolder:
 		return fmt.Sprintf("kept the database %s: run `postgres -D %s -k /tmp` as the folder's owner, then `psql -h /tmp -U %s %[1]s`", database, s.data, devpg.Superuser)
+	case s.container:
+		return fmt.Sprintf("the database %s goes with the container; RATION_TEST_DATABASE_URL uses a server of yours", database)
+	default:
+		return fmt.Sprintf("the database %s goes with the tests' server; RATION_TEST_KEEP=1 keeps the server's folder, RATION_TEST_DATABASE_URL uses a server of yours", database)
 	}
-	return fmt.Sprintf("the database %s goes with the tests' server; RATION_TEST_KEEP=1 keeps the server's folder, RATION_TEST_DATABASE_URL uses a server of yours", database)
 }

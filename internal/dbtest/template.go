@@ -48,7 +48,7 @@ func (s *server) build(ctx context.Context, name string) error {
 	}
 	if !exists {
 		run(`DROP DATABASE IF EXISTS ` + unfinished + ` WITH (FORCE)`)
-		run(`CREATE DATABASE ` + unfinished + ` TEMPLATE template0`)
+		run(`CREATE DATABASE ` + unfinished + ` TEMPLATE template0 ENCODING 'UTF8'`)
 		if err == nil {
 			err = migrations.Up(ctx, s.url(unfinished, ""))
 		}
@@ -56,10 +56,7 @@ func (s *server) build(ctx context.Context, name string) error {
 		run(`ALTER DATABASE ` + unfinished + ` RENAME TO ` + name)
 	}
 	if s.wantsPasswords() {
-		run(`DO $$ DECLARE role text; BEGIN
-			FOR role IN SELECT rolname FROM pg_roles WHERE rolname IN ('ration_service', 'ration_operator', 'ration_reader') LOOP
-				EXECUTE format('ALTER ROLE %I LOGIN PASSWORD %L', role, '` + rolePassword + `');
-			END LOOP; END $$`)
+		run(fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s'`, ServiceRole, rolePassword))
 	}
 	if err != nil {
 		return fmt.Errorf("build %s: %w", name, err)

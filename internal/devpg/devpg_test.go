@@ -87,8 +87,10 @@ func TestSecondStartReusesTheData(t *testing.T) {
 	config := localConfig(t)
 	first := start(t, config)
 	query[string](t, first.URL("postgres", devpg.Superuser), `SELECT lo_create(4711)::text`)
+	database(t, first)
 	stop(t, first)
 	second := start(t, config)
+	database(t, second)
 	if !query[bool](t, second.URL("postgres", devpg.Superuser), `SELECT EXISTS (SELECT FROM pg_largeobject_metadata WHERE oid = 4711)`) {
 		t.Error("the second start does not have the first one's data")
 	}

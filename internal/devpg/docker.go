@@ -77,6 +77,7 @@ func dockerArguments(config Config, name, image string) []string {
 	arguments := []string{
 		"run", "--rm", "--name", name, "--stop-signal", "SIGINT",
 		"--env", "POSTGRES_PASSWORD", "--env", "POSTGRES_USER=" + Superuser, "--env", "POSTGRES_DB=postgres",
+		"--env", "POSTGRES_INITDB_ARGS=--encoding=UTF8 --locale=C.UTF-8",
 		// A folder of our own: the images moved theirs between 17 and 18.
 		"--env", "PGDATA=/ration/data", "--volume", name + ":/ration",
 		"--publish", "127.0.0.1::" + strconv.Itoa(containerPort),

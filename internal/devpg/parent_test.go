@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/rationhq/ration/internal/devpg"
@@ -108,12 +109,37 @@ func TestContainerSource(t *testing.T) {
 		t.Errorf("our settings did not reach the container: fsync is %s", got)
 	}
 	query[string](t, url, `SELECT lo_create(4711)::text`)
+	database(t, server)
 	stop(t, server)
 	second := start(t, devpg.Config{Dir: dir, Image: image, Unsafe: true, Sources: []devpg.Source{devpg.Docker}})
 	if !query[bool](t, second.URL("postgres", devpg.Superuser), `SELECT EXISTS (SELECT FROM pg_largeobject_metadata WHERE oid = 4711)`) {
 		t.Error("the second start does not have the first one's data")
 	}
-	if got := query[int](t, second.URL("postgres", devpg.Superuser), `SELECT count(*)::int FROM pg_roles WHERE rolname = 'ration_owner'`); got != 1 {
-		t.Errorf("%d roles named %s", got, devpg.Superuser)
+	database(t, second)
+}
+
+// database makes a database and a role, as a first start does and a second
+// one need not, and logs in as the role.
+func database(t *testing.T, server *devpg.Server) {
+	t.Helper()
+	for range 2 {
+		if err := server.EnsureDatabase(t.Context(), "ration"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), server.URL("ration", devpg.Superuser))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `DO $$ BEGIN IF to_regrole('guest') IS NULL THEN CREATE ROLE guest LOGIN; END IF; END $$`); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Admit(t.Context(), "guest"); err != nil {
+		t.Fatal(err)
+	}
+	url := server.URL("ration", "guest")
+	if got := query[string](t, url, `SELECT session_user::text || ' ' || getdatabaseencoding()`); got != "guest UTF8" {
+		t.Errorf("logged in as %s", got)
 	}
 }
