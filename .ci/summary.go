@@ -77,6 +77,6 @@ func report(e event, output *strings.Builder) {
 				reason = append(reason, line)
 			}
 		}
-		fmt.Printf("SKIP %s: %s\n", e.Test, strings.Join(reason, " "))
+		fmt.Printf("SKIP %s %s: %s\n", e.Package, e.Test, strings.Join(reason, " "))
 	}
 }
