@@ -145,6 +145,10 @@ func decode(row [][]byte, asks int, answers *policy.Answers) error {
 		if element < 0 || element >= asks {
 			return errResult
 		}
+		if columns[1].int4(i) < 0 {
+			answers.Asks[element].Status = policy.HeldByOther
+			continue
+		}
 		answers.Asks[element] = policy.Answer{
 			Status:           policy.Answered,
 			Admitted:         columns[1].int4(i),

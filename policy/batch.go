@@ -42,8 +42,9 @@ type AskStatus uint8
 // The statuses of an ask. Only Answered has figures; with the other nothing
 // was charged.
 const (
-	Answered AskStatus = iota
-	Again              // not decided by this call: ask the settling path, or ask it again
+	Answered    AskStatus = iota
+	Again                 // not decided by this call: ask the settling path, or ask it again
+	HeldByOther           // left out under [HoldSkip]: another session holds the row
 )
 
 // Answer is the store's answer to one [Ask].

@@ -1,0 +1,183 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// path is one of the store's ways to decide a batch. What the fast one cannot
+// decide, the settling one does.
+type path uint8
+
+const (
+	fast path = iota
+	settling
+	skippingHeld
+	alone
+)
+
+// call sends the batch by this path.
+func (p path) call(ctx context.Context, session Session, batch *policy.Batch, answers *policy.Answers) error {
+	switch p {
+	case settling:
+		return session.TakeNew(ctx, policy.HoldWait, batch, answers)
+	case skippingHeld:
+		return session.TakeNew(ctx, policy.HoldSkip, batch, answers)
+	case alone:
+		return session.TakeNew(ctx, policy.HoldAlone, batch, answers)
+	default:
+		return session.Take(ctx, batch, answers)
+	}
+}
+
+// errHeld answers the callers of a row that somebody else holds.
+var errHeld = errors.New("another session holds the key's row")
+
+// decide decides a batch and answers every caller. In the common case that is
+// one call of the store; a key that is new, or whose row is of an older
+// version, takes two; one that the cleaner removed in between takes three.
+func (l *lane) decide(ctx context.Context, groups []group) {
+	l.metrics.batchSent(groups)
+	again := l.attempt(ctx, fast, groups)
+	for range 2 {
+		if len(again) > 0 {
+			again = l.attempt(ctx, settling, again)
+		}
+	}
+	l.fail(again, heldError())
+}
+
+// attempt makes one call and answers whom it can; it gives the groups that
+// the call left undecided. A call that failed is followed by what mends it.
+func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []group) {
+	err := l.call(ctx, path, groups)
+	if isFault(err, policy.StoreStateLost) && l.session.Recover(ctx) == nil {
+		err = l.call(ctx, path, groups)
+	}
+	switch {
+	case err == nil:
+		return l.answer(groups)
+	case isFault(err, policy.StoreHeld):
+		l.aroundHeld(ctx, groups)
+	case isFault(err, policy.StoreFaulty) && len(groups) > 1:
+		// Something in the batch cannot be decided. It must not fail its neighbours, so the batch is halved until it is alone.
+		half := len(groups) / 2
+		return append(l.attempt(ctx, path, groups[:half]), l.attempt(ctx, path, groups[half:])...)
+	default:
+		l.fail(groups, err)
+	}
+	return nil
+}
+
+// aroundHeld decides a batch that ran into its bound, and was rolled back
+// whole, without the rows that others hold. Keys without a visible row may
+// wait behind somebody's uncommitted insert, which cannot be skipped: they go
+// one at a time, while somebody may still wait for the answer.
+func (l *lane) aroundHeld(ctx context.Context, groups []group) {
+	until := time.Now().Add(l.waitMax)
+	if err := l.call(ctx, skippingHeld, groups); err != nil {
+		l.fail(groups, err)
+		return
+	}
+	for _, g := range l.answer(groups) {
+		one := []group{g}
+		if time.Now().After(until) {
+			l.fail(one, heldError())
+		} else if err := l.call(ctx, alone, one); err != nil {
+			l.fail(one, err)
+		} else {
+			l.fail(l.answer(one), heldError())
+		}
+	}
+}
+
+// call sends groups to the store as one batch.
+func (l *lane) call(ctx context.Context, path path, groups []group) error {
+	l.batch.Durability = l.durability
+	l.batch.Generation = groups[0].first.generation
+	l.batch.Asks = l.batch.Asks[:0]
+	for i := range groups {
+		l.batch.Asks = append(l.batch.Asks, groups[i].ask)
+	}
+	begun := time.Now()
+	err := path.call(ctx, l.session, &l.batch, &l.answers)
+	l.metrics.called(path, time.Since(begun), err)
+	return err
+}
+
+// answer hands the answers of the last call to the callers of its groups and
+// gives those that were not decided.
+func (l *lane) answer(groups []group) (again []group) {
+	if l.answers.Stale {
+		for i := range groups {
+			l.each(&groups[i], func(c *call, _ int32) { c.stale = true })
+		}
+		return nil
+	}
+	for i := range groups {
+		g, answer := &groups[i], &l.answers.Asks[i]
+		switch answer.Status {
+		case policy.Again:
+			again = append(again, *g)
+		case policy.HeldByOther:
+			l.fail(groups[i:i+1], heldError())
+		case policy.Answered:
+			l.each(g, func(c *call, place int32) { c.decision = decisionOf(c, place, answer, l.answers.NowMicros) })
+		}
+	}
+	return again
+}
+
+// decisionOf is the decision for the place-th caller of an ask, from 0: the
+// first callers are those admitted, and each sees what was left behind him.
+func decisionOf(c *call, place int32, answer *policy.Answer, nowMicros int64) policy.Decision {
+	decision := policy.Decision{
+		Policy:           c.check.Policy,
+		Allowed:          place < answer.Admitted,
+		Remaining:        answer.Remaining,
+		ResetAtMicros:    nowMicros + answer.ResetAfterMicros,
+		ResetAfterMicros: answer.ResetAfterMicros,
+	}
+	switch {
+	case c.peek:
+		decision.Allowed = answer.RetryAfterMicros == 0
+		decision.RetryAfterMicros = answer.RetryAfterMicros
+	case decision.Allowed:
+		decision.Remaining += int64(answer.Admitted-1-place) * c.check.Cost
+	default:
+		decision.RetryAfterMicros = answer.RetryAfterMicros
+	}
+	return decision
+}
+
+// each gives every caller of a group a result and lets him go.
+func (l *lane) each(g *group, result func(c *call, place int32)) {
+	place := int32(0)
+	for c := g.first; c != nil; place++ {
+		next := c.next // c is its caller's again once it is finished
+		result(c, place)
+		if !c.finish() {
+			l.metrics.cameLate(c)
+		}
+		c = next
+	}
+}
+
+// fail gives every caller of the groups an error.
+func (l *lane) fail(groups []group, err error) {
+	for i := range groups {
+		l.each(&groups[i], func(c *call, _ int32) { c.err = err })
+	}
+}
+
+func isFault(err error, fault policy.StoreFault) bool {
+	var store *policy.StoreError
+	return errors.As(err, &store) && store.Fault == fault
+}
+
+func heldError() error {
+	return &policy.StoreError{Fault: policy.StoreHeld, Doing: "decide", Cause: errHeld}
+}

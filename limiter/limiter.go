@@ -1,0 +1,104 @@
+package limiter
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// Config is what a Limiter is made of. Every field is required.
+type Config struct {
+	NewSession      func() Session // one for each lane
+	Policies        Policies
+	Lanes           int           // lanes of each durability; two are the start
+	QueueMax        int           // calls that may wait in one lane; beyond it the answer is overloaded at once
+	BatchAsksMax    int           // keys in one call of the store, at most 1,024
+	DecisionTimeout time.Duration // bounds a caller's wait; the call to the store goes on
+	Logger          *slog.Logger
+	Metrics         *Metrics
+}
+
+// batchAsksBound is what one call of the stored functions accepts.
+const batchAsksBound = 1024
+
+// Limiter decides requests. It is safe for use by any number of goroutines.
+type Limiter struct {
+	policies        *follower
+	lanes           [2][]*lane // by durability
+	decisionTimeout time.Duration
+	singles         sync.Pool // of *single
+}
+
+// New makes a Limiter. It decides nothing before [Limiter.Run] has loaded the
+// first policies.
+func New(config Config) (*Limiter, error) {
+	if config.Lanes < 1 || config.QueueMax < 1 || config.DecisionTimeout <= 0 ||
+		config.BatchAsksMax < 1 || config.BatchAsksMax > batchAsksBound {
+		return nil, errors.New("limiter: lanes, queue, decision timeout must be positive, a batch have 1 to 1,024 keys")
+	}
+	l := &Limiter{policies: newFollower(&config), decisionTimeout: config.DecisionTimeout}
+	for _, durability := range []policy.Durability{policy.Fast, policy.Durable} {
+		for range config.Lanes {
+			l.lanes[durability] = append(l.lanes[durability], newLane(durability, &config))
+		}
+	}
+	l.singles.New = func() any {
+		s := &single{waiter: newWaiter()}
+		s.call.waiter = s.waiter
+		return s
+	}
+	return l, nil
+}
+
+// Run works until ctx ends; then it decides what waits, lets nothing further
+// in, and returns.
+func (l *Limiter) Run(ctx context.Context) error {
+	var lanes, follower sync.WaitGroup
+	working := context.WithoutCancel(ctx) // what waits is decided, also when ctx has ended
+	for _, of := range l.lanes {
+		for _, lane := range of {
+			lanes.Go(func() { lane.run(working) })
+		}
+	}
+	follower.Go(func() { l.policies.run(ctx) })
+	<-ctx.Done()
+	for _, of := range l.lanes {
+		for _, lane := range of {
+			lane.close()
+		}
+	}
+	lanes.Wait()
+	follower.Wait()
+	return nil
+}
+
+// Refresh asks for a look at the store's policies soon.
+func (l *Limiter) Refresh() { l.policies.refresh() }
+
+// Loaded says whether the first policies are in force.
+func (l *Limiter) Loaded() bool { return l.policies.current.Load() != nil }
+
+// laneOf gives the lane of a key.
+func (l *Limiter) laneOf(check *policy.Check) *lane {
+	lanes := l.lanes[check.Policy.Spec.Durability]
+	return lanes[binary.BigEndian.Uint32(check.Key[:])%uint32(len(lanes))] //nolint:gosec // a handful of lanes
+}
+
+// deadline is when a caller stops waiting: the earliest of the decision
+// timeout, the request's own shorter wish and the context's.
+func (l *Limiter) deadline(ctx context.Context, now time.Time, request *policy.Request) time.Time {
+	wait := l.decisionTimeout
+	if wish := time.Duration(request.DeadlineMillis) * time.Millisecond; wish > 0 {
+		wait = min(wait, wish)
+	}
+	deadline := now.Add(wait)
+	if outer, ok := ctx.Deadline(); ok && outer.Before(deadline) {
+		return outer
+	}
+	return deadline
+}

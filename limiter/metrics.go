@@ -1,0 +1,189 @@
+package limiter
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// policyLabelsMax caps the policies that have a label of their own in metrics;
+// the rest count together as "other".
+const policyLabelsMax = 1000
+
+// otherPolicy is the label of policies beyond the cap, and noPolicy of
+// decisions that no policy made.
+const (
+	otherPolicy = "other"
+	noPolicy    = "none"
+)
+
+// Metrics are the limiter's. No label ever holds a subject, key or address.
+type Metrics struct {
+	decisions    *prometheus.CounterVec
+	uncertain    *prometheus.CounterVec
+	skipped      *prometheus.CounterVec
+	versions     *prometheus.GaugeVec
+	generation   prometheus.Gauge
+	batchSize    prometheus.Histogram
+	batchCallers prometheus.Histogram
+	laneWait     prometheus.Histogram
+	callSeconds  [2]prometheus.Observer // by function: take, take_new
+	storeErrors  map[policy.StoreFault]prometheus.Counter
+	late         map[string]prometheus.Counter
+
+	none   *policyCounters
+	labels map[string]*policyCounters // by label; the follower's own
+}
+
+// policyCounters are the counters of one policy, resolved once.
+type policyCounters struct {
+	label           string
+	allowed, denied [2]prometheus.Counter // by policy.Source
+	uncertain       [2]prometheus.Counter // as a decision's outcome, and on its own
+	skipped         [policy.AttributeCount]prometheus.Counter
+}
+
+// latencyBuckets reach from a local round trip to the longest timeout.
+func latencyBuckets() []float64 {
+	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
+}
+
+// NewMetrics registers the limiter's metrics.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	calls := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ration_store_call_duration_seconds",
+		Help: "Time of one call of the store, by function.", Buckets: latencyBuckets()}, []string{"function"})
+	storeErrors := counter("ration_store_errors_total", "Calls of the store that ended without an answer, by class.", "class")
+	late := counter("ration_late_results_total", "Answers of the store that came after their caller had left, by outcome.", "outcome")
+	m := &Metrics{
+		decisions: counter("ration_decisions_total", "Decisions, by policy, outcome and source.", "policy", "outcome", "source"),
+		uncertain: counter("ration_uncertain_total", "Requests whose charge is not known, by policy.", "policy"),
+		skipped: counter("ration_policy_skipped_total",
+			"Requests a matching policy skipped because they lack an attribute of its key.", "policy", "attribute"),
+		versions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ration_policy_version",
+			Help: "Version of each policy in force in this instance."}, []string{"policy"}),
+		generation: prometheus.NewGauge(prometheus.GaugeOpts{Name: "ration_policy_generation",
+			Help: "Generation of the policy set in force in this instance."}),
+		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ration_batch_size",
+			Help: "Keys in one call of the store.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
+		batchCallers: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ration_batch_callers",
+			Help: "Requests answered by one call of the store.", Buckets: prometheus.ExponentialBuckets(1, 2, 13)}),
+		laneWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ration_lane_wait_seconds",
+			Help: "Time the first request of a batch waited in its lane.", Buckets: latencyBuckets()}),
+		callSeconds: [...]prometheus.Observer{calls.WithLabelValues("take"), calls.WithLabelValues("take_new")},
+		storeErrors: make(map[policy.StoreFault]prometheus.Counter),
+		late:        make(map[string]prometheus.Counter),
+		labels:      make(map[string]*policyCounters),
+	}
+	for _, fault := range policy.StoreFaults() {
+		m.storeErrors[fault] = storeErrors.WithLabelValues(fault.String())
+	}
+	for _, outcome := range []string{"allowed", "denied", "undecided"} {
+		m.late[outcome] = late.WithLabelValues(outcome)
+	}
+	var errs []error
+	for _, collector := range []prometheus.Collector{calls, storeErrors, late, m.decisions, m.uncertain, m.skipped,
+		m.versions, m.generation, m.batchSize, m.batchCallers, m.laneWait} {
+		errs = append(errs, registry.Register(collector))
+	}
+	m.none = m.counters(noPolicy)
+	return m, errors.Join(errs...)
+}
+
+// counters gives the counters of a label, made at its first use.
+func (m *Metrics) counters(label string) *policyCounters {
+	if known, ok := m.labels[label]; ok {
+		return known
+	}
+	if len(m.labels) > policyLabelsMax && label != otherPolicy {
+		return m.counters(otherPolicy)
+	}
+	c := &policyCounters{label: label, uncertain: [...]prometheus.Counter{
+		m.decisions.WithLabelValues(label, "uncertain", policy.FromStore.String()), m.uncertain.WithLabelValues(label),
+	}}
+	for _, source := range []policy.Source{policy.FromStore, policy.FromPolicy} {
+		c.allowed[source] = m.decisions.WithLabelValues(label, "allowed", source.String())
+		c.denied[source] = m.decisions.WithLabelValues(label, "denied", source.String())
+	}
+	m.labels[label] = c
+	return c
+}
+
+// installed notes the policies of a set in force and gives their counters.
+func (m *Metrics) installed(set *policy.Set) map[*policy.Installed]*policyCounters {
+	counters := make(map[*policy.Installed]*policyCounters, len(set.Policies()))
+	for _, installed := range set.Policies() {
+		c := m.counters(installed.ID)
+		for _, attribute := range installed.Spec.Per {
+			c.skipped[attribute] = m.skipped.WithLabelValues(c.label, attribute.String())
+		}
+		counters[installed] = c
+		if c.label != otherPolicy {
+			m.versions.WithLabelValues(c.label).Set(float64(installed.Version))
+		}
+	}
+	m.generation.Set(float64(set.Generation()))
+	return counters
+}
+
+// batchSent notes a batch on its way.
+func (m *Metrics) batchSent(groups []group) {
+	callers, oldest := 0, groups[0].first.queuedAt
+	for i := range groups {
+		for c := groups[i].first; c != nil; c = c.next {
+			callers++
+		}
+		if at := groups[i].first.queuedAt; at.Before(oldest) {
+			oldest = at
+		}
+	}
+	m.batchSize.Observe(float64(len(groups)))
+	m.batchCallers.Observe(float64(callers))
+	m.laneWait.Observe(time.Since(oldest).Seconds())
+}
+
+// called notes a call of the store and how it ended.
+func (m *Metrics) called(path path, took time.Duration, err error) {
+	function := 0
+	if path != fast {
+		function = 1
+	}
+	m.callSeconds[function].Observe(took.Seconds())
+	var store *policy.StoreError
+	if errors.As(err, &store) {
+		m.storeErrors[store.Fault].Inc()
+	}
+}
+
+// cameLate notes a result whose caller had left.
+func (m *Metrics) cameLate(c *call) {
+	switch {
+	case c.err != nil || c.stale:
+		m.late["undecided"].Inc()
+	case c.decision.Allowed:
+		m.late["allowed"].Inc()
+	default:
+		m.late["denied"].Inc()
+	}
+}
+
+// unsure notes a request whose charge is not known.
+func (c *policyCounters) unsure() {
+	for _, counter := range c.uncertain {
+		counter.Inc()
+	}
+}
+
+// decided notes a decision that a caller was given.
+func (c *policyCounters) decided(decision *policy.Decision) {
+	if decision.Allowed {
+		c.allowed[decision.Source].Inc()
+	} else {
+		c.denied[decision.Source].Inc()
+	}
+}

@@ -1,0 +1,32 @@
+package limiter
+
+import (
+	"context"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// Session is one connection to the store, used by one lane alone. Errors of
+// its calls are [*policy.StoreError].
+type Session interface {
+	// Take decides a batch by the fast path; what it cannot decide is
+	// [policy.Again], uncharged.
+	Take(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error
+
+	// TakeNew decides a batch by the settling path.
+	TakeNew(ctx context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error
+
+	// Recover records that the fast state was lost and begins a new incarnation,
+	// unless another instance has.
+	Recover(ctx context.Context) error
+
+	// Close ends the connection.
+	Close()
+}
+
+// Policies is where policies come from.
+type Policies interface {
+	// Load gives the generation in force and the policies that changed since
+	// another; since 0 gives all.
+	Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error)
+}
