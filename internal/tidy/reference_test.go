@@ -3,6 +3,7 @@ package tidy_test
 import (
 	"go/ast"
 	"go/token"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,39 +16,31 @@ import (
 func TestVariablesAreDocumented(t *testing.T) {
 	t.Parallel()
 	name := regexp.MustCompile(`\bRATION_[A-Z_]+\b`)
+	used := map[string]bool{}
+	for _, file := range goFiles(t) {
+		maps.Copy(used, names(name, strings.Join(literals(file), "\n")))
+	}
 	documents := read(t, "docs/reference/configuration.md") + read(t, "docs/internals/testing.md")
-	compare(t, names(name, literals(t)), names(name, documents), "variable", "docs/reference/configuration.md or docs/internals/testing.md")
+	compare(t, used, names(name, documents), "variable", "docs/reference/configuration.md or docs/internals/testing.md")
 }
 
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
+	name := regexp.MustCompile(`^ration_[a-z_]+$`)
+	notMetrics := regexp.MustCompile(`^ration_(service|operator|reader|policy)$`) // roles, and the channel of changes
 	registered := map[string]bool{}
 	for _, file := range goFiles(t) {
-		if file.isTest() {
+		if file.isTest() || !file.imports("github.com/prometheus/client_golang/prometheus") {
 			continue
 		}
-		ast.Inspect(file.File, func(node ast.Node) bool {
-			switch made := node.(type) {
-			case *ast.KeyValueExpr: // Name: "ration_…" of an Opts literal
-				if key, ok := made.Key.(*ast.Ident); ok && key.Name == "Name" {
-					addMetric(registered, made.Value)
-				}
-			case *ast.CallExpr: // prometheus.NewDesc("ration_…", …)
-				if selector, ok := made.Fun.(*ast.SelectorExpr); ok && selector.Sel.Name == "NewDesc" {
-					addMetric(registered, made.Args[0])
-				}
+		for _, literal := range literals(file) {
+			if name.MatchString(literal) && !notMetrics.MatchString(literal) {
+				registered[literal] = true
 			}
-			return true
-		})
+		}
 	}
 	documented := names(regexp.MustCompile(`\bration_[a-z_]+\b`), read(t, "docs/reference/metrics.md"))
 	compare(t, registered, documented, "metric", "docs/reference/metrics.md")
-}
-
-func addMetric(registered map[string]bool, name ast.Expr) {
-	if value := text(name); strings.HasPrefix(value, "ration_") {
-		registered[value] = true
-	}
 }
 
 func TestProblemsAreDocumented(t *testing.T) {
@@ -79,20 +72,16 @@ func TestProblemsAreDocumented(t *testing.T) {
 	compare(t, reasons, headings, "problem", "docs/reference/problems.md")
 }
 
-// literals joins every string of the module's Go code. Names in comments bind
-// nobody.
-func literals(t *testing.T) string {
-	t.Helper()
+// literals gives every string in a file's code. Names in comments bind nobody.
+func literals(file goFile) []string {
 	var all []string
-	for _, file := range goFiles(t) {
-		ast.Inspect(file.File, func(node ast.Node) bool {
-			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				all = append(all, text(literal))
-			}
-			return true
-		})
-	}
-	return strings.Join(all, "\n")
+	ast.Inspect(file.File, func(node ast.Node) bool {
+		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			all = append(all, text(literal))
+		}
+		return true
+	})
+	return all
 }
 
 // text is the value of a string literal, "" for any other expression.

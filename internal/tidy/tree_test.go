@@ -75,6 +75,15 @@ func (f goFile) line(at token.Pos) int { return f.set.Position(at).Line }
 
 func (f goFile) isTest() bool { return strings.HasSuffix(f.name, "_test.go") }
 
+func (f goFile) imports(path string) bool {
+	for _, imported := range f.Imports {
+		if text(imported.Path) == path {
+			return true
+		}
+	}
+	return false
+}
+
 // isGenerated reports files that a tool wrote; they are read by nobody.
 func (f goFile) isGenerated() bool { return ast.IsGenerated(f.File) }
 
