@@ -3,6 +3,7 @@ package migrations
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ func lock(ctx context.Context, url string) (*pgx.Conn, error) {
 		return nil, err
 	}
 	if err := waitForLock(ctx, conn); err != nil {
-		closeConn(conn)
+		closeConn(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
@@ -77,7 +78,7 @@ func connConfig(url string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the database's address: %w", err)
 	}
-	for name, value := range map[string]string{
+	maps.Copy(config.RuntimeParams, map[string]string{
 		"application_name": "ration migrate",
 		// DDL that waits for a long transaction makes every later statement on
 		// the table wait behind it. Giving up is safe: nothing has happened.
@@ -89,14 +90,12 @@ func connConfig(url string) (*pgx.ConnConfig, error) {
 		"default_transaction_isolation": "read committed",
 		"default_transaction_read_only": "off",
 		"search_path":                   "pg_catalog",
-	} {
-		config.RuntimeParams[name] = value
-	}
+	})
 	return config, nil
 }
 
-func closeConn(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+func closeConn(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	_ = conn.Close(ctx) // the lock goes with the session either way
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/golang-migrate/migrate/v4/database"
@@ -48,7 +49,7 @@ func (h *history) force(ctx context.Context, url string, version uint) error {
 		return &UnknownVersionError{Version: version, Latest: h.latest()}
 	}
 	return h.locked(ctx, url, func(_ Status, m *migrator) error {
-		return m.setVersion(version)
+		return m.setVersion(ctx, version)
 	})
 }
 
@@ -57,7 +58,7 @@ func (h *history) version(ctx context.Context, url string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	defer closeConn(conn)
+	defer closeConn(ctx, conn)
 	return h.status(ctx, conn)
 }
 
@@ -97,7 +98,7 @@ func (h *history) locked(ctx context.Context, url string, work func(Status, *mig
 	if err != nil {
 		return err
 	}
-	defer closeConn(conn)
+	defer closeConn(ctx, conn)
 	// Asked first, because CREATE SCHEMA IF NOT EXISTS wants the right to
 	// create even where there is nothing to create.
 	var exists bool
@@ -113,7 +114,7 @@ func (h *history) locked(ctx context.Context, url string, work func(Status, *mig
 	if err != nil {
 		return err
 	}
-	m, err := h.open(url)
+	m, err := h.open(url, conn)
 	if err != nil {
 		return err
 	}
@@ -121,19 +122,23 @@ func (h *history) locked(ctx context.Context, url string, work func(Status, *mig
 	return work(status, m)
 }
 
+// restoreTimeout bounds putting a version back: one small transaction.
+const restoreTimeout = 10 * time.Second
+
 // migrator is golang-migrate on one connection of its own.
 type migrator struct {
 	*migrate.Migrate
 	history *history
+	lock    *pgx.Conn // holds the migration lock
 	conn    *pgx.Conn // the one that migrations run on
 }
 
-func (h *history) open(url string) (*migrator, error) {
+func (h *history) open(url string, lock *pgx.Conn) (*migrator, error) {
 	config, err := connConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	m := &migrator{history: h}
+	m := &migrator{history: h, lock: lock}
 	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(_ context.Context, conn *pgx.Conn) error {
 		m.conn = conn
 		return nil
@@ -186,20 +191,34 @@ func (m *migrator) step(ctx context.Context, n int, before uint, file string) er
 	failed.Line, failed.Cause = inFile.Line, inFile.OrigErr
 	var refused *pgconn.PgError
 	if errors.As(failed.Cause, &refused) && refused.Severity == "ERROR" && m.history.atomic(file) {
-		failed.RolledBack = m.setVersion(before) == nil
+		restored := m.restore(ctx, before)
+		failed.RolledBack, failed.Cause = restored == nil, errors.Join(failed.Cause, restored)
 	}
 	return failed
 }
 
-func (m *migrator) setVersion(version uint) error {
-	recorded := int(version)
-	if version == 0 {
-		recorded = database.NilVersion
-	}
-	if err := m.Migrate.Force(recorded); err != nil {
+// setVersion records a version that is in no doubt. It does so on the lock's
+// connection: PostgreSQL signals a cancelled session twice, and the second
+// signal may hit the statement that comes next on the other one.
+func (m *migrator) setVersion(ctx context.Context, version uint) error {
+	err := pgx.BeginFunc(ctx, m.lock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM ration.schema_migrations`)
+		if err == nil && version > 0 { // golang-migrate reads no row as no version
+			_, err = tx.Exec(ctx, `INSERT INTO ration.schema_migrations (version, dirty) VALUES ($1, false)`, version)
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("record schema version %d: %w", version, err)
 	}
 	return nil
+}
+
+// restore is setVersion when the caller's context may have ended already.
+func (m *migrator) restore(ctx context.Context, version uint) error {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer done()
+	return m.setVersion(ctx, version)
 }
 
 // cancel ends the running statement when the caller's context has ended;

@@ -150,7 +150,7 @@ func TestFailedMigrationLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	db, steps := dbtest.Empty(t), twoSteps()
 	good := steps["000002_note.up.sql"].Data
-	steps["000002_note.up.sql"].Data = []byte("INSERT INTO ration.log VALUES (1);\nSELECT * FROM ration.nowhere;")
+	steps["000002_note.up.sql"].Data = []byte("INSERT INTO ration.log VALUES (1);\nSELECT ran FROM ration.nowhere;")
 	err := migrations.NewFixture(t, steps).Up(t.Context(), db.OwnerURL())
 	failed := (*migrations.FailedError)(nil)
 	if !errors.As(err, &failed) {

@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -75,11 +76,11 @@ func sharedServer(t testing.TB) *server {
 		defer cancel()
 		shared.server, shared.failure = findServer(ctx)
 	})
+	if reason := (absent{}); errors.As(shared.failure, &reason) {
+		skip.Because(t, reason.Error())
+	}
 	if shared.failure != nil {
 		t.Fatalf("start PostgreSQL for the tests: %v", shared.failure)
-	}
-	if shared.server == nil {
-		skip.Because(t, "needs PostgreSQL: set RATION_TEST_DATABASE_URL, install PostgreSQL's binaries, or start a Docker engine")
 	}
 	return shared.server
 }

@@ -32,7 +32,11 @@ type server struct {
 	templateErr  error
 }
 
-// findServer starts or finds the server; nil without an error: there is none.
+// absent says why this machine has no server to test on. It is a reason to
+// skip; a server that is there and does not start is one to fail.
+type absent struct{ error }
+
+// findServer starts or finds the server.
 func findServer(ctx context.Context) (*server, error) {
 	if os.Getenv("RATION_TEST_CONTAINER") != "" {
 		return startContainer(ctx)
@@ -51,7 +55,11 @@ func findServer(ctx context.Context) (*server, error) {
 		s, _, err := startLocal(ctx, nil)
 		return s, err
 	}
-	return startContainer(ctx)
+	s, err := startContainer(ctx)
+	if err != nil {
+		return nil, absent{fmt.Errorf("no RATION_TEST_DATABASE_URL, no PostgreSQL binaries, and no container: %w", err)}
+	}
+	return s, nil
 }
 
 // startLocal starts a server in a folder of its own.

@@ -72,11 +72,11 @@ func (a account) canReach(dir string) error {
 	if a.ourselves() {
 		return nil
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", dir, err)
 	}
-	for at := real; ; at = filepath.Dir(at) {
+	for at := resolved; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", at, err)

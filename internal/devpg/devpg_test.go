@@ -33,7 +33,7 @@ func localConfig(t *testing.T) devpg.Config {
 	}
 	// Not t.TempDir: its parents are closed to the user that root's server
 	// runs as.
-	dir, err := os.MkdirTemp("", "devpg-test-")
+	dir, err := os.MkdirTemp("", "devpg-test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

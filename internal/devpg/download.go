@@ -68,5 +68,5 @@ func freePort() (uint32, error) {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	defer listener.Close()                                  //nolint:errcheck // nothing was sent
-	return uint32(listener.Addr().(*net.TCPAddr).Port), nil //nolint:forcetypeassert // of a tcp listener
+	return uint32(listener.Addr().(*net.TCPAddr).Port), nil //nolint:forcetypeassert,gosec // of a tcp listener, whose ports fit
 }

@@ -33,8 +33,8 @@ func Find(ctx context.Context, binDir string) ([]Binaries, error) {
 	}
 	var all []Binaries
 	if postgres, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(postgres); err == nil {
-			postgres = real // Homebrew links single programs; their neighbours are here
+		if program, err := filepath.EvalSymlinks(postgres); err == nil {
+			postgres = program // Homebrew links single programs; their neighbours are here
 		}
 		if found, err := inspect(ctx, filepath.Dir(postgres)); err == nil {
 			all = append(all, found)

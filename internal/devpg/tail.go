@@ -3,6 +3,7 @@ package devpg
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -44,5 +45,5 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.Join(append(t.lines[:len(t.lines):len(t.lines)], string(t.partial)), "\n")
+	return strings.Join(append(slices.Clip(t.lines), string(t.partial)), "\n")
 }
