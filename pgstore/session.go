@@ -125,9 +125,12 @@ func (s *Session) statement(ctx context.Context, sql string) (*pgconn.StatementD
 // errNoCancel keeps pgx from asking the server to cancel an abandoned call.
 var errNoCancel = errors.New("an abandoned call is not cancelled")
 
-// connect opens the connection, within the call's timeout.
+// connectTimeout bounds making a connection and warming it up.
+const connectTimeout = 5 * time.Second
+
+// connect opens the connection.
 func (s *Session) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.store.callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	config := s.store.config.ConnConfig.Copy()
 	var connected atomic.Bool
@@ -145,7 +148,34 @@ func (s *Session) connect(ctx context.Context) error {
 	connected.Store(true)
 	s.conn = conn
 	clear(s.prepared)
+	if err := s.warm(ctx); err != nil {
+		s.abandon()
+		return interpret("warm a session up", err)
+	}
 	return nil
+}
+
+// warm runs each decision function once over a peek of no policy: a session's
+// first call of a function compiles it and plans its statements, which under
+// load can take longer than a call may.
+func (s *Session) warm(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true)"); err != nil {
+			return err
+		}
+		for _, function := range []string{"take_v1", "take_durable_v1", "take_new_v1", "take_new_durable_v1"} {
+			_, err := tx.Exec(ctx, "SELECT f.o_stale FROM ration.policy_set AS s, ration."+function+
+				"(0, s.generation, '{0}', '{00000000-0000-0000-0000-000000000000}', '{1}', '{0}') AS f")
+			var server *pgconn.PgError
+			if errors.As(err, &server) && server.Code == stateLost {
+				return nil // the first real call sees to it
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // abandon lets go of a connection whose state is not known. The server ends

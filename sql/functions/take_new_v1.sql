@@ -6,8 +6,9 @@
 --        'wait'   waits for them, until statement_timeout;
 --        'skip'   leaves them out and inserts nothing (an uncommitted insert of another session cannot be skipped);
 --        'alone'  one element only: waits, but only if no other call waits so for this key.
--- Answers: as take_v1. An element that is missing from the arrays was not decided and not charged: held by another
---        session ('skip', 'alone'), absent ('skip'), or deleted by the cleaner meanwhile ('wait': ask again).
+-- Answers: as take_v1; under 'skip', o_admitted is -1 where another session holds the row. An element that is missing
+--        from the arrays was not decided: absent ('skip'), another call waits for its key ('alone'), or deleted by the
+--        cleaner meanwhile (ask again). Neither was charged.
 -- Units: costs and remaining in tokens, waits in microseconds from o_now.
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
 -- Locks: 'alone': the transaction's advisory lock on the key's first 64 bits; then bucket rows, ascending by key. A
@@ -76,7 +77,9 @@ BEGIN
     -- A new statement sees every row as the lock holders before us left it.
     WITH state AS (
         SELECT e.element::int, e.key, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
-               CASE WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units) ELSE 0 END AS admitted
+               CASE WHEN mine.held THEN -1
+                    WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units)
+                    ELSE 0 END AS admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
         JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
         LEFT JOIN ration.bucket_fast AS b ON b.shard = p_shard AND b.key = e.key
@@ -88,9 +91,12 @@ BEGIN
                            ) AS held
         CROSS JOIN LATERAL (SELECT CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS units) AS need
         -- Without the lock only what cannot be charged is answered: a peek, never, or a denial by the idle bucket.
-        WHERE e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL OR (b.key IS NULL AND held.settled < need.units)
+        CROSS JOIN LATERAL (SELECT e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL
+                                   OR (b.key IS NULL AND held.settled < need.units) AS answerable) AS known
+        CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND known.answerable IS NOT TRUE AS held) AS mine
+        WHERE known.answerable OR mine.held
     ), outcome AS (
-        SELECT s.element, s.key, s.version, s.admitted, s.settled - s.admitted * coalesce(s.need, 0) AS balance,
+        SELECT s.element, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
                greatest(s.at, o_now) AS at, s.need, s.d, s.n, s.capacity_units
         FROM state AS s
     ), taken AS (

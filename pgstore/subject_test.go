@@ -1,0 +1,108 @@
+package pgstore_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rationhq/ration/internal/dbtest"
+	"github.com/rationhq/ration/pgstore"
+	"github.com/rationhq/ration/policy"
+)
+
+// callTimeout is long: tests share few cores, and none of them is about it.
+const callTimeout = 10 * time.Second
+
+// open opens a store on a database.
+func open(tb testing.TB, db *dbtest.DB) *pgstore.Store {
+	tb.Helper()
+	store, err := pgstore.Open(context.Background(), pgstore.Config{URL: db.ServiceURL(), CallTimeout: callTimeout})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(store.Close)
+	return store
+}
+
+// subject is the store as storetest plays with it: every batch goes down the
+// fast path first and what that leaves down the settling one, as in a lane.
+type subject struct {
+	store   *pgstore.Store
+	session *pgstore.Session
+}
+
+func newSubject(tb testing.TB) *subject {
+	tb.Helper()
+	db := dbtest.New(tb, dbtest.TestClock)
+	// What is decided is the point here, not how soon: no call may run into its bound on a busy machine.
+	if _, err := db.Owner().Exec(context.Background(), "ALTER ROLE ration_service IN DATABASE "+
+		pgx.Identifier{db.Name}.Sanitize()+" SET statement_timeout = '10s'"); err != nil {
+		tb.Fatal(err)
+	}
+	store := open(tb, db)
+	s := &subject{store: store, session: store.NewSession()}
+	tb.Cleanup(s.session.Close)
+	return s
+}
+
+func (s *subject) Install(
+	ctx context.Context, id string, change *policy.Change, expected int, nowMicros int64,
+) (*policy.Installed, error) {
+	installed, _, err := s.store.PutAt(ctx, policy.Put{ID: id, Expected: expected, Change: change, Actor: "test"}, nowMicros)
+	return installed, err
+}
+
+func (s *subject) Generation(ctx context.Context) (int64, error) {
+	generation, _, err := s.store.Load(ctx, 0)
+	return generation, err
+}
+
+func (s *subject) Policies(ctx context.Context) ([]*policy.Installed, error) {
+	_, installed, err := s.store.Load(ctx, 0)
+	return installed, err
+}
+
+func (s *subject) Clean(ctx context.Context, nowMicros int64) (deleted int, err error) {
+	return s.store.Clean(ctx, 0, nowMicros)
+}
+
+// Decide asks at most three calls, as a lane does.
+func (s *subject) Decide(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error {
+	if err := s.session.Take(ctx, batch, answers); err != nil || answers.Stale {
+		return err
+	}
+	for range 2 {
+		rest, places := undecided(batch, answers)
+		if len(rest.Asks) == 0 {
+			return nil
+		}
+		var settled policy.Answers
+		if err := s.session.TakeNew(ctx, policy.HoldWait, &rest, &settled); err != nil || settled.Stale {
+			answers.Stale = settled.Stale
+			return err
+		}
+		for i, place := range places {
+			answers.Asks[place] = settled.Asks[i]
+		}
+	}
+	if rest, _ := undecided(batch, answers); len(rest.Asks) > 0 {
+		return fmt.Errorf("%d asks are undecided after three calls", len(rest.Asks))
+	}
+	return nil
+}
+
+// undecided gives the asks that an answer left open, with their places.
+func undecided(batch *policy.Batch, answers *policy.Answers) (rest policy.Batch, places []int) {
+	rest = *batch
+	rest.Asks = nil
+	for i, answer := range answers.Asks {
+		if answer.Status == policy.Again {
+			rest.Asks = append(rest.Asks, batch.Asks[i])
+			places = append(places, i)
+		}
+	}
+	return rest, places
+}
