@@ -1,7 +1,5 @@
 package policy
 
-import "slices"
-
 // Attribute is one fact of a request that a policy can match or key by.
 type Attribute uint8
 
@@ -41,6 +39,10 @@ func (a Attribute) RequestMember() string {
 
 // ParseAttribute finds an attribute by its name in policies.
 func ParseAttribute(name string) (Attribute, bool) {
-	i := slices.Index(attributeNames[:], name)
-	return Attribute(max(i, 0)), i >= 0
+	for attribute := range Attribute(AttributeCount) {
+		if attribute.String() == name {
+			return attribute, true
+		}
+	}
+	return 0, false
 }

@@ -92,3 +92,26 @@ func BenchmarkCompile(b *testing.B) {
 		})
 	}
 }
+
+//nolint:paralleltest // allocations are counted over the whole process
+func TestHotPathAllocations(t *testing.T) {
+	body := []byte(`{"verifiedAccount":"account-0001","operation":"report.create","ip":"2001:db8::1","cost":5,"policyVersion":7}`)
+	set := Compile(1, shapedPolicies(matchShapes["accounts"], 100))
+	request := &Request{Values: shapedValues}
+	spec := &Spec{Per: []Attribute{Account, IP, Operation}, IPPrefix: defaultIPPrefix()}
+	var m Matched
+	for name, test := range map[string]struct {
+		most float64
+		run  func()
+	}{
+		// The reader, the request, and a text for each of its three attributes;
+		// the address is read as text and written in canonical form.
+		"ParseRequest": {6, func() { _, _ = ParseRequest(body) }},
+		"Match":        {0, func() { _ = set.Match(request, &m) }},
+		"KeyOf":        {0, func() { KeyOf("report-create", spec, &shapedValues) }},
+	} {
+		if count := testing.AllocsPerRun(100, test.run); count > test.most {
+			t.Errorf("%s: got %v allocations, want at most %v", name, count, test.most)
+		}
+	}
+}

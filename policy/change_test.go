@@ -228,6 +228,17 @@ func TestAR4HugeLimits(t *testing.T) {
 	wantFaults(t, err, ReasonInvalidRequest, "/limit/capacity", "/limit/refillTokens", "/limit/refillSeconds")
 }
 
+func TestCO1CostAboveCapacityIsLegal(t *testing.T) {
+	t.Parallel()
+	// Such a request is answered "never"; a limit lowered below a cost must
+	// stay installable.
+	change, err := ParseChange(withMembers(`"costs":{"default":41,"operations":{"a":4611686018427387903}},`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRoundTrip(t, change.Spec)
+}
+
 func TestStoreDown(t *testing.T) {
 	t.Parallel()
 	for rule, pointers := range map[string][]string{

@@ -70,6 +70,6 @@ func appendAddress(encoding []byte, prefix IPPrefix, text string) []byte {
 
 // appendField appends one field with its length before it.
 func appendField[Text string | []byte](encoding []byte, field Text) []byte {
-	encoding = binary.BigEndian.AppendUint32(encoding, uint32(len(field)))
+	encoding = binary.BigEndian.AppendUint32(encoding, uint32(len(field))) //nolint:gosec // ids and texts have at most 256 bytes
 	return append(encoding, field...)
 }

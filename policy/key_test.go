@@ -49,15 +49,6 @@ func TestKeyOfGoldenVectors(t *testing.T) {
 	}
 }
 
-//nolint:paralleltest // allocations are counted over the whole process
-func TestKeyOfAllocatesNothing(t *testing.T) {
-	spec := &Spec{Per: []Attribute{Account, IP, Operation}, IPPrefix: defaultIPPrefix()}
-	values := [AttributeCount]string{Account: "account-0001", IP: "2001:db8::1", Operation: "report.create"}
-	if count := testing.AllocsPerRun(100, func() { KeyOf("report-create", spec, &values) }); count != 0 {
-		t.Errorf("got %v allocations a key, want none", count)
-	}
-}
-
 // FuzzKey looks for two different buckets with one encoding.
 func FuzzKey(f *testing.F) {
 	f.Add("p", "ab", "c", uint8(1), "p", "a", "bc", uint8(1))

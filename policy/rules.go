@@ -95,8 +95,12 @@ func (b Balances) String() string { return balancesNames[b] }
 
 // ParseBalances finds a rule by its name.
 func ParseBalances(name string) (Balances, bool) {
-	i := slices.Index(balancesNames[:], name)
-	return Balances(max(i, 0)), i >= 0
+	for rule := range Balances(len(balancesNames)) {
+		if rule.String() == name {
+			return rule, true
+		}
+	}
+	return 0, false
 }
 
 // readRule reads the name of one of a rule's values. Those in later are

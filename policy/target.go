@@ -11,38 +11,36 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// foldRoundsMax bounds the search for a stable form. Folding and normalising
-// undo each other at most once for any character that Unicode has; the rest is
-// margin for the next version of Unicode.
-const foldRoundsMax = 8
-
 // CanonicalTarget gives the one form of all spellings of an account that a
 // sign-in may aim at: white space trimmed, NFKC, case-folded. It is
 // idempotent.
-func CanonicalTarget(text string) string { return foldUntilStable(text, strings.TrimSpace) }
+func CanonicalTarget(text string) string { return strings.TrimSpace(normalFold(text)) }
 
 // canonicalTargetPrefix does the same for the prefix of a wildcard, at whose
 // end white space stands inside the accounts it speaks of.
 func canonicalTargetPrefix(text string) string {
-	return foldUntilStable(text, func(s string) string { return strings.TrimLeftFunc(s, unicode.IsSpace) })
+	return strings.TrimLeftFunc(normalFold(text), unicode.IsSpace)
 }
 
-// foldUntilStable repeats trimming, folding and normalising until nothing
-// changes: one pass is not idempotent, since NFKC can bring forth a capital
-// letter or a space, and folding can undo NFKC.
-func foldUntilStable(text string, trim func(string) string) string {
-	text = trim(text)
+// normalFold folds case and normalises. Folding needs normal text, or it
+// misses what NFKC brings forth, and can undo it: so it stands between two.
+// Trimming comes after it, since NFKC brings forth spaces too.
+func normalFold(text string) string {
 	if isASCII(text) {
 		return strings.ToLower(text)
 	}
-	for range foldRoundsMax {
-		next := trim(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(text))))
-		if next == text {
-			break
+	return norm.NFKC.String(fold(norm.NFKC.String(text)))
+}
+
+// fold folds case. x/text v0.44 swaps the two cases of Cherokee instead of
+// folding both to the upper one, as Unicode's CaseFolding.txt has it.
+func fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cherokee, r) {
+			return unicode.ToUpper(r)
 		}
-		text = next
-	}
-	return text
+		return r
+	}, cases.Fold().String(text))
 }
 
 func isASCII(text string) bool {
