@@ -56,8 +56,14 @@ func ParseBatch(body []byte, itemsMax int) ([]Parsed, error) {
 		return nil, r.err(ReasonInvalidRequest)
 	}
 	parsed := make([]Parsed, len(items))
+	requests := make([]Request, len(items)) // at once: they live and die together
 	for i, item := range items {
-		parsed[i].Request, parsed[i].Err = new(reader).request(item)
+		r = reader{}
+		if err := r.request(item, &requests[i]); err != nil {
+			parsed[i].Err = err
+		} else {
+			parsed[i].Request = &requests[i]
+		}
 	}
 	return parsed, nil
 }

@@ -67,12 +67,15 @@ func ParseRequest(body []byte) (*Request, error) {
 	if !ok {
 		return nil, r.err(ReasonInvalidRequest)
 	}
-	return r.request(object)
+	request := new(Request)
+	if err := r.request(object, request); err != nil {
+		return nil, err
+	}
+	return request, nil
 }
 
 // request reads a request from a valid JSON value.
-func (r *reader) request(value jsontext.Value) (*Request, error) {
-	request := new(Request)
+func (r *reader) request(value jsontext.Value, request *Request) error {
 	found := readObject(r, value, request, requestMembers)
 	if found&identityMembersSeen == 0 && value.Kind() == jsontext.KindBeginObject {
 		r.faultForm("needs at least one of verifiedAccount, user, apiKey, oauthToken, ip and targetAccount")
@@ -80,8 +83,5 @@ func (r *reader) request(value jsontext.Value) (*Request, error) {
 	if request.RequirePolicyVersion && !requestMembers.has(found, "policyVersion") {
 		r.faultAt("requirePolicyVersion", "needs policyVersion")
 	}
-	if err := r.err(ReasonInvalidRequest); err != nil {
-		return nil, err
-	}
-	return request, nil
+	return r.err(ReasonInvalidRequest)
 }
