@@ -15,7 +15,8 @@
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
 -- Locks: 'alone': the transaction's advisory lock on the key's first 64 bits; then bucket rows, ascending by key. A
 --        peek locks nothing.
--- SQLSTATE: RN001 RN002 RN004 from guard_v1, RN003 from clock_v1; 57014 statement_timeout, with nothing charged.
+-- SQLSTATE: RN001 RN002 RN004 from guard_v1, RN003 from clock_v1; RN004 p_hold is another, 'alone' with several elements, or
+--        a key occurs twice; 57014 statement_timeout, with nothing charged.
 CREATE OR REPLACE FUNCTION ration.take_new_durable_v1(
     p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_costs bigint[], p_counts int[],
     p_hold text DEFAULT 'wait', p_now bigint DEFAULT NULL,
@@ -44,8 +45,12 @@ BEGIN
             o_now := ration.clock_v1(p_now);
             RETURN;
         END IF;
-    ELSIF p_hold NOT IN ('wait', 'skip') THEN
+    ELSIF (p_hold IN ('wait', 'skip')) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'p_hold is one of wait, skip, alone';
+    END IF;
+    IF (SELECT count(DISTINCT e.key) FROM unnest(p_keys) AS e (key)) <> cardinality(p_keys) THEN
+        -- Both would be decided by what the row held before either.
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the keys of a call are distinct';
     END IF;
     PERFORM ration.commit_durably_v1();
 
