@@ -117,11 +117,6 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Ping checks that the store answers.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.control(ctx, "ping", func(pgx.Tx) error { return nil })
-}
-
 // Recover records the loss of the fast state and begins a new incarnation,
 // unless another instance has done so already. Its errors are [*policy.Error],
 // as those of all methods of the store but of its sessions are.

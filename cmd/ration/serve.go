@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the service on a migrated database",
+		Long: "Runs the service: decisions on RATION_HTTP_ADDR, administration on RATION_ADMIN_ADDR, metrics and health on\n" +
+			"RATION_METRICS_ADDR, in front of the database RATION_DATABASE_URL, which `ration migrate up` has prepared.\n\n" +
+			"Callers cannot identify themselves yet, so it listens on loopback only. The log (standard error) says `ready`\n" +
+			"with the addresses; port 0 takes any free one. SIGINT and SIGTERM let it finish what it has begun; a second\n" +
+			"signal ends it at once.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return p.serve(command.Context()) },
+	}
+}
+
+func (p *program) serve(ctx context.Context) error {
+	var database databaseConfig
+	var config serviceConfig
+	var found faults
+	p.environment.read(&database, &found)
+	p.environment.read(&config, &found)
+	database.check(&found)
+	config.check(&found)
+	if err := found.err(); err != nil {
+		return err
+	}
+	log := p.logger(config.LogLevel)
+	s, err := openService(ctx, &config, database.DatabaseURL, log)
+	if err != nil {
+		return err
+	}
+	err = s.run(ctx, config.Listen.bind, func(bound *listeners) {
+		log.InfoContext(ctx, "ready", "version", readBuild().version,
+			"decisions", bound.decisions.Addr().String(), "admin", bound.admin.Addr().String(), "metrics", bound.metrics.Addr().String())
+	})
+	if err == nil {
+		log.InfoContext(ctx, "stopped")
+	}
+	return err
+}
+
+// logger writes to standard error, which is not what a program is asked for.
+func (p *program) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rationhq/ration/httpapi"
+	"github.com/rationhq/ration/internal/lifecycle"
+	"github.com/rationhq/ration/limiter"
+	"github.com/rationhq/ration/pgstore"
+)
+
+// How long each part may take to end. Together they stay below the 30 s after
+// which orchestrators commonly kill.
+const (
+	drainMax     = 10 * time.Second // the slowest answer there is, and a margin
+	lanesStopMax = 5 * time.Second  // what waits in the lanes, a few calls of the store
+	upkeepMax    = 2 * time.Second  // connections that are closed in order
+)
+
+// What each package needs from another is what that other one has.
+var (
+	_ limiter.Session  = (*pgstore.Session)(nil)
+	_ limiter.Policies = (*pgstore.Store)(nil)
+	_ httpapi.Policies = (*promptPolicies)(nil)
+	_ httpapi.Decider  = (*limiter.Limiter)(nil)
+)
+
+// service is one instance: a store, what decides on it, and the listeners in
+// front.
+type service struct {
+	log     *slog.Logger
+	store   *pgstore.Store
+	limiter *limiter.Limiter
+	front   *front
+}
+
+// openService connects to the store, checks its schema and puts an instance
+// together that listens nowhere yet.
+func openService(ctx context.Context, config *serviceConfig, databaseURL string, log *slog.Logger) (_ *service, err error) {
+	s := &service{log: log}
+	if s.store, err = pgstore.Open(ctx, pgstore.Config{URL: databaseURL, CallTimeout: config.CallTimeout}); err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	if err = s.assemble(config, registry); err != nil {
+		s.store.Close()
+		return nil, fmt.Errorf("put the service together: %w", err)
+	}
+	return s, nil
+}
+
+func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry) error {
+	decisionMetrics, limiterErr := limiter.NewMetrics(registry)
+	httpMetrics, httpErr := httpapi.NewMetrics(registry)
+	err := errors.Join(limiterErr, httpErr, registerProcess(registry, s.store))
+	if err != nil {
+		return err
+	}
+	s.limiter, err = limiter.New(limiter.Config{
+		NewSession:      func() limiter.Session { return s.store.NewSession() },
+		Policies:        s.store,
+		Lanes:           config.Lanes,
+		QueueMax:        config.QueueMax,
+		BatchAsksMax:    config.BatchMax,
+		DecisionTimeout: config.DecisionTimeout,
+		Logger:          s.log,
+		Metrics:         decisionMetrics,
+	})
+	if err != nil {
+		return err
+	}
+	site := httpapi.Site{ProblemBase: config.ProblemBase, Jitter: config.Jitter, Logger: s.log, Metrics: httpMetrics}
+	s.front = newFront(s, site, config.ResetHeader, registry)
+	return nil
+}
+
+// run works until ctx ends or a part fails: it loads the policies, listens,
+// and says so by ready. It ends in the opposite order: not ready, answers
+// given, lanes empty, connections closed.
+func (s *service) run(ctx context.Context, bind func(context.Context) (*listeners, error), ready func(*listeners)) error {
+	defer s.store.Close()
+	return lifecycle.Run(ctx,
+		lifecycle.Part{Name: "decisions", Run: s.limiter.Run, StopMax: lanesStopMax},
+		lifecycle.Part{Name: "policy changes", StopMax: upkeepMax, Run: func(ctx context.Context) error {
+			return s.store.Listen(ctx, s.log, s.limiter.Refresh)
+		}},
+		lifecycle.Part{Name: "cleaner", StopMax: upkeepMax, Run: func(ctx context.Context) error {
+			return s.store.RunCleaner(ctx, s.log)
+		}},
+		lifecycle.Part{Name: "listeners", StopMax: drainMax, Stop: s.front.drain, Run: func(ctx context.Context) error {
+			if err := s.limiter.AwaitLoaded(ctx); err != nil {
+				return err
+			}
+			return s.front.serve(ctx, bind, ready)
+		}},
+	)
+}
