@@ -45,7 +45,7 @@ func (f *front) checks(s *service) []httpapi.Check {
 		return &policy.Error{Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable, Detail: detail}
 	}
 	return []httpapi.Check{
-		{Name: "stopping", Probe: func(context.Context) error {
+		{Name: "accepting", Probe: func(context.Context) error {
 			if f.draining.Load() {
 				return notReady("this instance is stopping")
 			}

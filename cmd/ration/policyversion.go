@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// policyVersion is a version of a policy as the service answers it.
+type policyVersion struct {
+	ID          string    `json:"id"`
+	Version     int       `json:"version"`
+	InstalledAt time.Time `json:"installedAt"`
+	Per         []string  `json:"per"`
+	Limit       struct {
+		Capacity      json.Number `json:"capacity"`
+		RefillTokens  json.Number `json:"refillTokens"`
+		RefillSeconds json.Number `json:"refillSeconds"`
+	} `json:"limit"`
+	Mode       string  `json:"mode"`
+	Durability string  `json:"durability"`
+	Warnings   []fault `json:"warnings"`
+
+	raw json.RawMessage // the whole answer, as it came
+}
+
+// fault is one thing said of one member.
+type fault struct {
+	Pointer string `json:"pointer"`
+	Detail  string `json:"detail"`
+}
+
+// readPolicyVersion reads one version.
+func readPolicyVersion(raw []byte) (policyVersion, error) {
+	version := policyVersion{raw: bytes.TrimSpace(raw)}
+	if err := json.Unmarshal(raw, &version); err != nil {
+		return policyVersion{}, fmt.Errorf("read the service's answer: %w", err)
+	}
+	return version, nil
+}
+
+// member is a name and value of a JSON object.
+type member struct{ name, text string }
+
+// editObject gives a JSON object, indented, without the members named and with
+// one more at its end. Everything else stays as it is written.
+func editObject(object []byte, without []string, more ...member) ([]byte, error) {
+	decoder := jsontext.NewDecoder(bytes.NewReader(object))
+	var edited bytes.Buffer
+	encoder := jsontext.NewEncoder(&edited, jsontext.WithIndent("  "))
+	if decoder.PeekKind() != jsontext.KindBeginObject {
+		return nil, errors.New("not a JSON object")
+	}
+	begin, err := decoder.ReadToken()
+	if err == nil {
+		err = encoder.WriteToken(begin)
+	}
+	for err == nil && decoder.PeekKind() != jsontext.KindEndObject {
+		err = copyMember(encoder, decoder, without)
+	}
+	for _, one := range more {
+		err = errors.Join(err, encoder.WriteToken(jsontext.String(one.name)), encoder.WriteToken(jsontext.String(one.text)))
+	}
+	if err == nil {
+		_, err = decoder.ReadToken()
+	}
+	if err = errors.Join(err, encoder.WriteToken(jsontext.EndObject)); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	return edited.Bytes(), nil
+}
+
+func copyMember(encoder *jsontext.Encoder, decoder *jsontext.Decoder, without []string) error {
+	name, err := decoder.ReadToken()
+	if err != nil {
+		return err
+	}
+	if slices.Contains(without, name.String()) {
+		return decoder.SkipValue()
+	}
+	if err := encoder.WriteToken(name); err != nil {
+		return err
+	}
+	value, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	return encoder.WriteValue(value)
+}
