@@ -23,18 +23,19 @@ func (l *Limiter) Await(ctx context.Context, installed *policy.Installed) error 
 	})
 }
 
-// await asks for loads until the set in force satisfies the condition.
+// await asks for a look, and waits for further ones until the set in force
+// satisfies the condition.
 func (f *follower) await(ctx context.Context, condition func(*inForce) bool) error {
-	for {
-		f.mu.Lock()
-		swapped := f.swapped
-		f.mu.Unlock()
+	for asked := false; ; asked = true {
+		look := f.nextLook()
 		if current := f.current.Load(); current != nil && condition(current) {
 			return nil
 		}
-		f.refresh()
+		if !asked {
+			f.refresh() // after nextLook: no earlier look takes the wish away
+		}
 		select {
-		case <-swapped:
+		case <-look.ended:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -7,116 +7,158 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// many is a batch of requests on its way.
+// many is a batch of requests on its way, with what it needs to wait.
 type many struct {
-	requests []*policy.Request
-	results  []policy.Result
 	calls    []call
-	open     []int // indexes of what is not answered yet
-	begun    time.Time
+	open     []int // indexes of what has to be matched, ascending
+	arriving []*call
+	waiter   *waiter
+	matched  policy.Matched
 }
+
+func newMany() *many { return &many{waiter: newWaiter()} }
 
 // DecideBatch answers requests[i] in results[i]; both have the same length.
 // One request's failure is its own result's, with the errors of
-// [Limiter.Decide].
+// [Limiter.Decide], and so is its deadline.
 func (l *Limiter) DecideBatch(ctx context.Context, requests []*policy.Request, results []policy.Result) {
-	m := &many{requests: requests, results: results, calls: make([]call, len(requests)), open: make([]int, len(requests)),
-		begun: time.Now()}
-	for i := range m.open {
-		m.open[i] = i
-	}
+	m := l.manies.Get().(*many)
+	latest := l.begin(ctx, m, requests)
+	left := false
 	for range matchesMax {
 		set := l.policies.current.Load()
-		m.open = l.decideOpen(ctx, set, m)
-		if len(m.open) == 0 {
-			return
+		for _, i := range m.open {
+			l.prepare(ctx, set, requests[i], &m.calls[i], &m.matched)
 		}
-		if !l.policies.other(set.Generation(), m.calls[m.open[0]].deadline, ctx.Done()) {
+		if m.send(l.lanes) > 0 {
+			left = m.wait(ctx.Done()) || left
+		}
+		m.collect(set, results)
+		if len(m.open) == 0 || !l.policies.other(ctx, set.Generation(), latest) {
 			break
 		}
 	}
-	for _, i := range m.open {
-		results[i] = policy.Result{Err: errPoliciesUnsettled()}
+	if !left { // what was left is the lanes', which write into it
+		m.reset()
+		l.manies.Put(m)
 	}
 }
 
-// decideOpen matches the open requests under one set, sends them and waits;
-// it gives those that have to be matched again.
-func (l *Limiter) decideOpen(ctx context.Context, set *inForce, m *many) (again []int) {
-	waiter := newWaiter()
-	var matched policy.Matched
-	byLane := make(map[*lane][]*call)
-	for _, i := range m.open {
+// begin makes a call for each request and gives the latest of their deadlines.
+func (l *Limiter) begin(ctx context.Context, m *many, requests []*policy.Request) (latest time.Time) {
+	if cap(m.calls) < len(requests) {
+		m.calls = make([]call, len(requests))
+	}
+	m.calls = m.calls[:len(requests)]
+	now := time.Now()
+	for i, request := range requests {
 		c := &m.calls[i]
-		c.waiter = waiter
-		c.deadline = l.deadline(ctx, m.begun, m.requests[i])
-		settled, err := l.prepare(set, m.requests[i], c, &matched, ctx.Done())
-		if err != nil || settled {
-			c.err = err
-			c.state.Store(done)
-			continue
+		c.waiter = m.waiter
+		c.deadline = l.deadline(ctx, now, request)
+		if c.deadline.After(latest) {
+			latest = c.deadline
 		}
-		waiter.open.Add(1)
-		lane := l.laneOf(&c.check)
-		byLane[lane] = append(byLane[lane], c)
+		m.open = append(m.open, i)
 	}
-	waiting := waiter.open.Load() > 0
-	for lane, calls := range byLane {
-		for _, c := range calls[lane.push(calls...):] {
-			c.err = errOverloaded()
-			c.state.Store(done)
-			waiter.finished()
-		}
-	}
-	if waiting {
-		m.wait(waiter, ctx.Done())
-	}
-	for _, i := range m.open {
-		c := &m.calls[i]
-		err := c.leave()
-		if err == nil {
-			err = c.err
-		}
-		switch {
-		case err != nil:
-			m.results[i] = policy.Result{Err: l.failed(set, c, err)}
-		case c.stale:
-			again = append(again, i)
-		default:
-			set.counters[c.decision.Policy].decided(&c.decision)
-			m.results[i] = policy.Result{Decision: c.decision}
-		}
-	}
-	return again
+	return latest
 }
 
-// wait waits until every call is done or its own deadline has passed.
-func (m *many) wait(waiter *waiter, gone <-chan struct{}) {
+// send queues what lanes have to decide, each lane's share at once, and gives
+// how many calls that is. Those that find no room are done.
+func (m *many) send(lanes [2][]*lane) (calls int) {
+	for _, i := range m.open {
+		if m.calls[i].lane != nil {
+			calls++
+		}
+	}
+	m.waiter.open.Store(int32(calls)) //nolint:gosec // a batch is bounded by its body
+	for _, of := range lanes {
+		for _, lane := range of {
+			m.arriving = m.arriving[:0]
+			for _, i := range m.open {
+				if c := &m.calls[i]; c.lane == lane {
+					m.arriving = append(m.arriving, c)
+				}
+			}
+			for _, c := range m.arriving[lane.push(m.arriving...):] {
+				c.err = errOverloaded()
+				c.state.Store(done)
+				m.waiter.finished()
+			}
+		}
+	}
+	return calls
+}
+
+// wait waits until every call is done or its own deadline has passed, and says
+// whether any was left undone.
+func (m *many) wait(gone <-chan struct{}) (left bool) {
 	for {
-		var next time.Time
+		next, waiting := m.nextDeadline()
+		if !waiting {
+			<-m.waiter.ready // the last one is done and about to say so
+			return left
+		}
+		if m.waiter.wait(next, gone) {
+			return left
+		}
+		everybody := isClosed(gone)
 		for _, i := range m.open {
 			c := &m.calls[i]
-			if !c.counted && c.state.Load() != done && (next.IsZero() || c.deadline.Before(next)) {
-				next = c.deadline
-			}
-		}
-		if next.IsZero() {
-			<-waiter.ready // the last one is done and about to say so
-			return
-		}
-		if waiter.wait(next, gone) {
-			return
-		}
-		select {
-		case <-gone:
-			return
-		default:
-		}
-		for _, i := range m.open {
-			if c := &m.calls[i]; !c.deadline.After(next) && c.leave() != nil && !c.counted {
-				c.counted = true
-				waiter.finished()
+			if (everybody || !c.deadline.After(next)) && !c.hasLeft() && c.leave() != nil {
+				left = true
+				m.waiter.finished()
 			}
 		}
 	}
+}
+
+func isClosed(gone <-chan struct{}) bool {
+	select {
+	case <-gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// nextDeadline is the first deadline of what is waited for, if anything is.
+func (m *many) nextDeadline() (next time.Time, waiting bool) {
+	for _, i := range m.open {
+		c := &m.calls[i]
+		if state := c.state.Load(); state != queued && state != sent {
+			continue
+		}
+		if !waiting || c.deadline.Before(next) {
+			next, waiting = c.deadline, true
+		}
+	}
+	return next, waiting
+}
+
+// collect answers what was open; what has to be matched again stays so, with
+// the answer in case it cannot be.
+func (m *many) collect(set *inForce, results []policy.Result) {
+	again := m.open[:0]
+	for _, i := range m.open {
+		c := &m.calls[i]
+		if err := c.leave(); err != nil {
+			results[i] = policy.Result{Err: c.problem(set, err)}
+			continue
+		}
+		decision, err := c.outcome(set)
+		results[i] = policy.Result{Decision: decision, Err: err}
+		if c.err == nil && c.again != nil {
+			again = append(again, i)
+		}
+	}
+	m.open = again
+}
+
+// reset makes a batch ready for the next one; what it had is let go.
+func (m *many) reset() {
+	clear(m.calls)
+	m.open = m.open[:0]
+	clear(m.arriving[:cap(m.arriving)])
+	m.matched.Reset()
 }

@@ -16,7 +16,7 @@ import (
 const (
 	queued    int32 = iota // waits in a lane; nothing is charged yet
 	sent                   // on its way to the store
-	done                   // result is there
+	done                   // the result is there
 	dropped                // the caller left before it was sent: never charged
 	abandoned              // the caller left while it was sent: uncertain
 )
@@ -25,24 +25,24 @@ const (
 type call struct {
 	check      policy.Check
 	peek       bool
-	generation int64 // of the set the check was matched under
-	queuedAt   time.Time
+	generation int64     // of the set the check was matched under
+	lane       *lane     // that decides it; nil when no lane has to
+	queuedAt   time.Time // when it was last matched
 	deadline   time.Time // when the caller leaves
 	waiter     *waiter
 	state      atomic.Int32
-	next       *call // the next caller of the same ask
+	next       *call // the lane's: the next caller of the same ask
 
-	counted bool // the caller's: he has left and is not waited for
-
-	// Written by the lane before the state becomes done.
+	// The result, written by whoever has the call before its state becomes
+	// done. err comes before again, and again before decision.
 	decision policy.Decision
 	err      error
-	stale    bool // matched under another generation: match again
+	again    error // match again under another set; where there is none, the answer
 }
 
 // finish hands the result to the caller, and says whether he is still there.
 func (c *call) finish() bool {
-	waiter := c.waiter // c may be in use again as soon as it is done
+	waiter := c.waiter // the call may be in use again as soon as it is done
 	if !c.state.CompareAndSwap(sent, done) {
 		return false
 	}
@@ -51,7 +51,7 @@ func (c *call) finish() bool {
 }
 
 // leave is the caller's: nil when the call is done, else why he has no result.
-// After that the call is the lane's: he reads nothing of it any more.
+// After an error the call is the lane's, and its result is not read.
 func (c *call) leave() error {
 	for {
 		switch state := c.state.Load(); {
@@ -60,44 +60,44 @@ func (c *call) leave() error {
 		case state == abandoned, state == sent && c.state.CompareAndSwap(sent, abandoned):
 			return &policy.StoreError{Fault: policy.StoreUnsure, Doing: "wait for a decision", Cause: errDeadline}
 		case state == dropped, state == queued && c.state.CompareAndSwap(queued, dropped):
-			return &policy.StoreError{Fault: policy.StoreHeld, Doing: "wait in a lane", Cause: errDeadline}
+			return errNotSent()
 		}
 	}
 }
 
+// hasLeft says whether the caller has left.
+func (c *call) hasLeft() bool {
+	state := c.state.Load()
+	return state == dropped || state == abandoned
+}
+
+// outcome is what the caller of a call that is done is told; it is counted.
+func (c *call) outcome(set *inForce) (policy.Decision, error) {
+	switch {
+	case c.err != nil:
+		return policy.Decision{}, c.problem(set, c.err)
+	case c.again != nil:
+		return policy.Decision{}, c.again
+	}
+	set.counters[c.decision.Policy].decided(&c.decision)
+	return c.decision, nil
+}
+
+// problem makes an error what the caller is told, and counts what is uncertain.
+func (c *call) problem(set *inForce, err error) error {
+	var store *policy.StoreError
+	if !errors.As(err, &store) {
+		return err
+	}
+	if store.Fault == policy.StoreUnsure {
+		set.counters[c.check.Policy].unsure()
+	}
+	return store.Problem()
+}
+
 var errDeadline = errors.New("no answer within the decision's deadline")
 
-// waiter is one caller waiting for one or several calls.
-type waiter struct {
-	open  atomic.Int32
-	ready chan struct{} // holds one signal, when the last open call is done
-	timer *time.Timer
-}
-
-func newWaiter() *waiter {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	return &waiter{ready: make(chan struct{}, 1), timer: timer}
-}
-
-// finished is called once for each call.
-func (w *waiter) finished() {
-	if w.open.Add(-1) == 0 {
-		w.ready <- struct{}{}
-	}
-}
-
-// wait waits until every call is done, and says whether that came before the
-// deadline and before gone is closed.
-func (w *waiter) wait(deadline time.Time, gone <-chan struct{}) bool {
-	w.timer.Reset(time.Until(deadline))
-	defer w.timer.Stop()
-	select {
-	case <-w.ready:
-		return true
-	case <-w.timer.C:
-		return false
-	case <-gone:
-		return false
-	}
+// errNotSent is for a caller who left before the store was asked.
+func errNotSent() error {
+	return &policy.StoreError{Fault: policy.StoreHeld, Doing: "wait in a lane", Cause: errDeadline}
 }

@@ -33,34 +33,42 @@ func (p path) call(ctx context.Context, session Session, batch *policy.Batch, an
 	}
 }
 
-// errHeld answers the callers of a row that somebody else holds.
-var errHeld = errors.New("another session holds the key's row")
+// waitsForAll says whether a held row stalls the whole batch.
+func (p path) waitsForAll() bool { return p == fast || p == settling }
 
 // decide decides a batch and answers every caller. In the common case that is
 // one call of the store; a key that is new, or whose row is of an older
 // version, takes two; one that the cleaner removed in between takes three.
 func (l *lane) decide(ctx context.Context, groups []group) {
 	l.metrics.batchSent(groups)
+	l.until = time.Now().Add(l.waitMax)
 	again := l.attempt(ctx, fast, groups)
 	for range 2 {
 		if len(again) > 0 {
 			again = l.attempt(ctx, settling, again)
 		}
 	}
-	l.fail(again, heldError())
+	if len(again) > 0 {
+		l.fail(again, errHeld())
+	}
 }
 
 // attempt makes one call and answers whom it can; it gives the groups that
-// the call left undecided. A call that failed is followed by what mends it.
+// the call left undecided. A call that failed is followed by what mends it,
+// while anybody can still be waiting: a charge that comes later helps nobody.
 func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []group) {
+	if l.late() {
+		l.fail(groups, errHeld())
+		return nil
+	}
 	err := l.call(ctx, path, groups)
-	if isFault(err, policy.StoreStateLost) && l.session.Recover(ctx) == nil {
+	if isFault(err, policy.StoreStateLost) && l.session.Recover(ctx) == nil && !l.late() {
 		err = l.call(ctx, path, groups)
 	}
 	switch {
 	case err == nil:
 		return l.answer(groups)
-	case isFault(err, policy.StoreHeld):
+	case isFault(err, policy.StoreHeld) && path.waitsForAll():
 		l.aroundHeld(ctx, groups)
 	case isFault(err, policy.StoreFaulty) && len(groups) > 1:
 		// Something in the batch cannot be decided. It must not fail its neighbours, so the batch is halved until it is alone.
@@ -75,24 +83,16 @@ func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []
 // aroundHeld decides a batch that ran into its bound, and was rolled back
 // whole, without the rows that others hold. Keys without a visible row may
 // wait behind somebody's uncommitted insert, which cannot be skipped: they go
-// one at a time, while somebody may still wait for the answer.
+// one at a time.
 func (l *lane) aroundHeld(ctx context.Context, groups []group) {
-	until := time.Now().Add(l.waitMax)
-	if err := l.call(ctx, skippingHeld, groups); err != nil {
-		l.fail(groups, err)
-		return
-	}
-	for _, g := range l.answer(groups) {
-		one := []group{g}
-		if time.Now().After(until) {
-			l.fail(one, heldError())
-		} else if err := l.call(ctx, alone, one); err != nil {
-			l.fail(one, err)
-		} else {
-			l.fail(l.answer(one), heldError())
-		}
+	rest := l.attempt(ctx, skippingHeld, groups)
+	for i := range rest {
+		l.fail(l.attempt(ctx, alone, rest[i:i+1]), errHeld())
 	}
 }
+
+// late says whether every caller of the batch in hand has left.
+func (l *lane) late() bool { return time.Now().After(l.until) }
 
 // call sends groups to the store as one batch.
 func (l *lane) call(ctx context.Context, path path, groups []group) error {
@@ -113,7 +113,7 @@ func (l *lane) call(ctx context.Context, path path, groups []group) error {
 func (l *lane) answer(groups []group) (again []group) {
 	if l.answers.Stale {
 		for i := range groups {
-			l.each(&groups[i], func(c *call, _ int32) { c.stale = true })
+			l.each(&groups[i], func(c *call, _ int32) { c.again = errStale() })
 		}
 		return nil
 	}
@@ -123,7 +123,7 @@ func (l *lane) answer(groups []group) (again []group) {
 		case policy.Again:
 			again = append(again, *g)
 		case policy.HeldByOther:
-			l.fail(groups[i:i+1], heldError())
+			l.fail(groups[i:i+1], errHeld())
 		case policy.Answered:
 			l.each(g, func(c *call, place int32) { c.decision = decisionOf(c, place, answer, l.answers.NowMicros) })
 		}
@@ -158,6 +158,7 @@ func (l *lane) each(g *group, result func(c *call, place int32)) {
 	place := int32(0)
 	for c := g.first; c != nil; place++ {
 		next := c.next // c is its caller's again once it is finished
+		c.next = nil
 		result(c, place)
 		if !c.finish() {
 			l.metrics.cameLate(c)
@@ -174,10 +175,16 @@ func (l *lane) fail(groups []group, err error) {
 }
 
 func isFault(err error, fault policy.StoreFault) bool {
+	if err == nil {
+		return false // before errors.As, whose target is allocated
+	}
 	var store *policy.StoreError
 	return errors.As(err, &store) && store.Fault == fault
 }
 
-func heldError() error {
-	return &policy.StoreError{Fault: policy.StoreHeld, Doing: "decide", Cause: errHeld}
+var errRowHeld = errors.New("another session holds the key's row")
+
+// errHeld answers the callers of a row that somebody else holds.
+func errHeld() error {
+	return &policy.StoreError{Fault: policy.StoreHeld, Doing: "decide", Cause: errRowHeld}
 }

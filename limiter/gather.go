@@ -11,6 +11,7 @@ import (
 type group struct {
 	ask         policy.Ask
 	first, last *call
+	callers     int
 	closed      bool // a caller of another cost waits for this key: later ones line up behind him
 }
 
@@ -23,6 +24,7 @@ func (g *group) add(c *call) {
 		g.last.next = c
 	}
 	g.last = c
+	g.callers++
 	if !c.peek {
 		g.ask.Count++
 	}
@@ -35,7 +37,7 @@ func (g *group) accepts(c *call) bool {
 }
 
 // gathering makes batches of waiting calls. Its buffers are used again and
-// again.
+// again; none of them keeps a call alive.
 type gathering struct {
 	asksMax int
 	groups  []group
@@ -49,9 +51,10 @@ func newGathering(asksMax int) *gathering {
 // take makes the groups of one batch from the waiting calls, ascending by key,
 // and gives the calls that have to wait on, in order. All calls of a batch are
 // of one generation, that of the first; others wait. Calls whose callers left
-// are gone.
+// are gone. The groups are valid until the next take; release lets
+// go of them before.
 func (g *gathering) take(waiting []*call) (groups []group, rest []*call) {
-	g.groups = g.groups[:0]
+	g.release()
 	clear(g.byKey)
 	rest = waiting[:0]
 	var generation int64
@@ -63,9 +66,15 @@ func (g *gathering) take(waiting []*call) (groups []group, rest []*call) {
 			rest = append(rest, c)
 		}
 	}
-	clear(waiting[len(rest):]) // a queue's buffer must not keep calls alive
+	clear(waiting[len(rest):])
 	slices.SortFunc(g.groups, func(a, b group) int { return bytes.Compare(a.ask.Key[:], b.ask.Key[:]) })
 	return g.groups, rest
+}
+
+// release lets go of the calls of the last batch.
+func (g *gathering) release() {
+	clear(g.groups)
+	g.groups = g.groups[:0]
 }
 
 // place puts a call into its group, or drops it; false leaves it waiting.

@@ -25,6 +25,7 @@ type lane struct {
 	backlog   []*call // the lane's own: taken from arrivals, not sent yet
 	gathering *gathering
 
+	until   time.Time // nobody waits longer for the batch in hand
 	batch   policy.Batch
 	answers policy.Answers
 }
@@ -41,7 +42,7 @@ func newLane(durability policy.Durability, config *Config) *lane {
 	}
 }
 
-// push queues calls in order and gives how many found room.
+// push queues calls in order and gives how many found room: the first ones.
 func (l *lane) push(calls ...*call) int {
 	l.mu.Lock()
 	room := min(len(calls), l.queueMax-l.waiting)
@@ -84,6 +85,7 @@ func (l *lane) run(ctx context.Context) {
 			l.taken(before - len(rest))
 			if len(groups) > 0 {
 				l.decide(ctx, groups)
+				l.gathering.release()
 			}
 		}
 		if l.finished() {
@@ -97,9 +99,13 @@ func (l *lane) run(ctx context.Context) {
 func (l *lane) collect() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.backlog = append(l.backlog, l.arrivals...)
-	clear(l.arrivals)
-	l.arrivals = l.arrivals[:0]
+	if len(l.backlog) == 0 {
+		l.backlog, l.arrivals = l.arrivals, l.backlog
+	} else {
+		l.backlog = append(l.backlog, l.arrivals...)
+		clear(l.arrivals)
+		l.arrivals = l.arrivals[:0]
+	}
 	return len(l.backlog) > 0
 }
 
@@ -110,6 +116,7 @@ func (l *lane) taken(n int) {
 	l.mu.Unlock()
 }
 
+// finished says whether nothing waits and nothing can come.
 func (l *lane) finished() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,20 +27,33 @@ type Config struct {
 // batchAsksBound is what one call of the stored functions accepts.
 const batchAsksBound = 1024
 
+// check finds what New cannot work with.
+func (c *Config) check() error {
+	switch {
+	case c.NewSession == nil || c.Policies == nil || c.Logger == nil || c.Metrics == nil:
+		return errors.New("limiter: sessions, policies, logger and metrics are required")
+	case c.Lanes < 1 || c.QueueMax < 1 || c.DecisionTimeout <= 0:
+		return errors.New("limiter: lanes, queue and decision timeout must be positive")
+	case c.BatchAsksMax < 1 || c.BatchAsksMax > batchAsksBound:
+		return fmt.Errorf("limiter: a batch must have 1 to %d keys", batchAsksBound)
+	}
+	return nil
+}
+
 // Limiter decides requests. It is safe for use by any number of goroutines.
 type Limiter struct {
 	policies        *follower
 	lanes           [2][]*lane // by durability
 	decisionTimeout time.Duration
 	singles         sync.Pool // of *single
+	manies          sync.Pool // of *many
 }
 
 // New makes a Limiter. It decides nothing before [Limiter.Run] has loaded the
 // first policies.
 func New(config Config) (*Limiter, error) {
-	if config.Lanes < 1 || config.QueueMax < 1 || config.DecisionTimeout <= 0 ||
-		config.BatchAsksMax < 1 || config.BatchAsksMax > batchAsksBound {
-		return nil, errors.New("limiter: lanes, queue, decision timeout must be positive, a batch have 1 to 1,024 keys")
+	if err := config.check(); err != nil {
+		return nil, err
 	}
 	l := &Limiter{policies: newFollower(&config), decisionTimeout: config.DecisionTimeout}
 	for _, durability := range []policy.Durability{policy.Fast, policy.Durable} {
@@ -47,16 +61,13 @@ func New(config Config) (*Limiter, error) {
 			l.lanes[durability] = append(l.lanes[durability], newLane(durability, &config))
 		}
 	}
-	l.singles.New = func() any {
-		s := &single{waiter: newWaiter()}
-		s.call.waiter = s.waiter
-		return s
-	}
+	l.singles.New = func() any { return newSingle() }
+	l.manies.New = func() any { return newMany() }
 	return l, nil
 }
 
-// Run works until ctx ends; then it decides what waits, lets nothing further
-// in, and returns.
+// Run works until ctx ends; then it lets nothing further in, decides what
+// waits, and returns nil. It is called once.
 func (l *Limiter) Run(ctx context.Context) error {
 	var lanes, follower sync.WaitGroup
 	working := context.WithoutCancel(ctx) // what waits is decided, also when ctx has ended

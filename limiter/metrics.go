@@ -13,14 +13,11 @@ import (
 // the rest count together as "other".
 const policyLabelsMax = 1000
 
-// otherPolicy is the label of policies beyond the cap, and noPolicy of
-// decisions that no policy made.
-const (
-	otherPolicy = "other"
-	noPolicy    = "none"
-)
+// otherPolicy is the label of policies beyond the cap.
+const otherPolicy = "other"
 
 // Metrics are the limiter's. No label ever holds a subject, key or address.
+// They belong to one [Limiter].
 type Metrics struct {
 	decisions    *prometheus.CounterVec
 	uncertain    *prometheus.CounterVec
@@ -34,7 +31,6 @@ type Metrics struct {
 	storeErrors  map[policy.StoreFault]prometheus.Counter
 	late         map[string]prometheus.Counter
 
-	none   *policyCounters
 	labels map[string]*policyCounters // by label; the follower's own
 }
 
@@ -91,7 +87,6 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		m.versions, m.generation, m.batchSize, m.batchCallers, m.laneWait} {
 		errs = append(errs, registry.Register(collector))
 	}
-	m.none = m.counters(noPolicy)
 	return m, errors.Join(errs...)
 }
 
@@ -100,7 +95,7 @@ func (m *Metrics) counters(label string) *policyCounters {
 	if known, ok := m.labels[label]; ok {
 		return known
 	}
-	if len(m.labels) > policyLabelsMax && label != otherPolicy {
+	if len(m.labels) >= policyLabelsMax && label != otherPolicy {
 		return m.counters(otherPolicy)
 	}
 	c := &policyCounters{label: label, uncertain: [...]prometheus.Counter{
@@ -120,11 +115,19 @@ func (m *Metrics) installed(set *policy.Set) map[*policy.Installed]*policyCounte
 	for _, installed := range set.Policies() {
 		c := m.counters(installed.ID)
 		for _, attribute := range installed.Spec.Per {
+			if c.skipped[attribute] != nil {
+				continue // requests under the set before may be reading it
+			}
 			c.skipped[attribute] = m.skipped.WithLabelValues(c.label, attribute.String())
 		}
 		counters[installed] = c
 		if c.label != otherPolicy {
 			m.versions.WithLabelValues(c.label).Set(float64(installed.Version))
+		}
+	}
+	for label := range m.labels {
+		if _, found := set.Lookup(label); !found {
+			m.versions.DeleteLabelValues(label)
 		}
 	}
 	m.generation.Set(float64(set.Generation()))
@@ -135,9 +138,7 @@ func (m *Metrics) installed(set *policy.Set) map[*policy.Installed]*policyCounte
 func (m *Metrics) batchSent(groups []group) {
 	callers, oldest := 0, groups[0].first.queuedAt
 	for i := range groups {
-		for c := groups[i].first; c != nil; c = c.next {
-			callers++
-		}
+		callers += groups[i].callers
 		if at := groups[i].first.queuedAt; at.Before(oldest) {
 			oldest = at
 		}
@@ -154,6 +155,9 @@ func (m *Metrics) called(path path, took time.Duration, err error) {
 		function = 1
 	}
 	m.callSeconds[function].Observe(took.Seconds())
+	if err == nil {
+		return // before errors.As, whose target is allocated
+	}
 	var store *policy.StoreError
 	if errors.As(err, &store) {
 		m.storeErrors[store.Fault].Inc()
@@ -163,7 +167,7 @@ func (m *Metrics) called(path path, took time.Duration, err error) {
 // cameLate notes a result whose caller had left.
 func (m *Metrics) cameLate(c *call) {
 	switch {
-	case c.err != nil || c.stale:
+	case c.err != nil || c.again != nil:
 		m.late["undecided"].Inc()
 	case c.decision.Allowed:
 		m.late["allowed"].Inc()

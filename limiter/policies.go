@@ -3,6 +3,8 @@ package limiter
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +17,11 @@ const pollInterval = 10 * time.Second
 
 // loadTimeout bounds one load: the set in force stays until the next try.
 const loadTimeout = 5 * time.Second
+
+// retryInterval follows a load that failed: soon enough for requests that wait
+// for the first policies, and no more often, whoever wishes, than an ailing
+// store and the log can bear.
+const retryInterval = 250 * time.Millisecond
 
 // inForce is a compiled policy set with the metrics of its policies. It is
 // swapped whole.
@@ -29,13 +36,23 @@ type follower struct {
 	log     *slog.Logger
 	metrics *Metrics
 	current atomic.Pointer[inForce]
-	kick    chan struct{} // holds one wish to load
+	kick    chan struct{} // holds one wish to look
 
-	mu      sync.Mutex
-	swapped chan struct{} // closed by the next swap
+	mu   sync.Mutex
+	next *look // the one that has not begun: who wishes now waits for it
 
-	installed map[int32]*policy.Installed // run's own
+	// run's own.
+	known     int64 // the generation that installed is of, 0 when it is not complete
+	installed map[int32]*policy.Installed
 }
+
+// look is one load as those see it who wait for it.
+type look struct {
+	ended chan struct{}
+	err   error // read when ended is closed
+}
+
+func newLook() *look { return &look{ended: make(chan struct{})} }
 
 func newFollower(config *Config) *follower {
 	return &follower{
@@ -43,29 +60,42 @@ func newFollower(config *Config) *follower {
 		log:       config.Logger,
 		metrics:   config.Metrics,
 		kick:      make(chan struct{}, 1),
-		swapped:   make(chan struct{}),
+		next:      newLook(),
 		installed: make(map[int32]*policy.Installed),
 	}
 }
 
-// run loads at once, when kicked, and at every poll, until ctx ends.
+// run looks at once, when kicked, and at every poll, until ctx ends.
 func (f *follower) run(ctx context.Context) {
-	poll := time.NewTicker(pollInterval)
-	defer poll.Stop()
+	timer := time.NewTimer(pollInterval)
+	defer timer.Stop()
+	failed := false
 	for {
-		if err := f.load(ctx); err != nil && ctx.Err() == nil {
-			f.log.WarnContext(ctx, "loading policies failed; the set in force stays", "error", err)
+		err := f.look(ctx)
+		if ctx.Err() != nil {
+			return
 		}
+		wait, kick := pollInterval, f.kick
+		if err != nil {
+			wait, kick = retryInterval, nil
+		}
+		if err != nil && !failed {
+			f.log.WarnContext(ctx, "loading policies fails; the set in force stays", "error", err)
+		} else if err == nil && failed {
+			f.log.InfoContext(ctx, "loading policies works again")
+		}
+		failed = err != nil
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
-		case <-f.kick:
-		case <-poll.C:
+		case <-kick:
+		case <-timer.C:
 		}
 	}
 }
 
-// refresh asks for a load soon; it never waits.
+// refresh asks for a look soon; it never waits.
 func (f *follower) refresh() {
 	select {
 	case f.kick <- struct{}{}:
@@ -73,64 +103,72 @@ func (f *follower) refresh() {
 	}
 }
 
+// look loads and tells who waits for it.
+func (f *follower) look(ctx context.Context) error {
+	f.mu.Lock()
+	look := f.next
+	f.next = newLook()
+	f.mu.Unlock()
+	look.err = f.load(ctx)
+	close(look.ended)
+	return look.err
+}
+
 // load brings the set in force up to the store's generation.
 func (f *follower) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	since := int64(0)
-	if current := f.current.Load(); current != nil {
-		since = current.Generation()
-	}
-	generation, changed, err := f.source.Load(ctx, since)
-	if err == nil && generation < since {
+	generation, changed, err := f.source.Load(ctx, f.known)
+	if err == nil && generation < f.known {
 		// Another store, or one restored from a backup: nothing that is known here holds there.
+		f.known = 0
 		clear(f.installed)
 		generation, changed, err = f.source.Load(ctx, 0)
 	}
-	if err != nil || generation == since {
+	if err != nil {
 		return err
 	}
+	if generation == f.known && f.current.Load() != nil {
+		return nil
+	}
+	f.known = generation
 	for _, installed := range changed {
 		f.installed[installed.Number] = installed
 	}
-	all := make([]*policy.Installed, 0, len(f.installed))
-	for _, installed := range f.installed {
-		all = append(all, installed)
-	}
-	f.swap(policy.Compile(generation, all))
-	f.log.InfoContext(ctx, "policies in force", "generation", generation, "policies", len(all), "changed", len(changed))
+	set := policy.Compile(generation, slices.Collect(maps.Values(f.installed)))
+	f.current.Store(&inForce{Set: set, counters: f.metrics.installed(set)})
+	f.log.InfoContext(ctx, "policies in force", "generation", generation, "policies", len(f.installed), "changed", len(changed))
 	return nil
 }
 
-// swap puts a set in force and wakes who waits for another one.
-func (f *follower) swap(set *policy.Set) {
-	f.current.Store(&inForce{Set: set, counters: f.metrics.installed(set)})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	close(f.swapped)
-	f.swapped = make(chan struct{})
-}
-
-// other waits until the set in force is of another generation than the given
-// one, and says whether that came before the deadline and before gone is
-// closed.
-func (f *follower) other(generation int64, deadline time.Time, gone <-chan struct{}) bool {
+// other looks at the store's policies and says whether the set in force is now
+// of another generation than the given one. It says no when a look finds none,
+// or none ends before the deadline and before ctx does.
+func (f *follower) other(ctx context.Context, generation int64, deadline time.Time) bool {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	for {
-		f.mu.Lock()
-		swapped := f.swapped
-		f.mu.Unlock()
-		if current := f.current.Load(); current != nil && current.Generation() != generation {
+		look := f.nextLook()
+		if f.current.Load().Generation() != generation {
 			return true
 		}
-		f.refresh()
+		f.refresh() // after nextLook: no earlier look takes the wish away
 		select {
-		case <-swapped:
+		case <-look.ended:
+			if look.err == nil {
+				return f.current.Load().Generation() != generation
+			}
 		case <-timer.C:
 			return false
-		case <-gone:
+		case <-ctx.Done():
 			return false
 		}
 	}
+}
+
+// nextLook gives the look that has not begun.
+func (f *follower) nextLook() *look {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next
 }

@@ -1,55 +1,68 @@
 package limiter
 
 import (
-	"errors"
+	"context"
 	"time"
 
 	"github.com/rationhq/ration/policy"
 )
 
-// prepare matches a request and makes it a call, ready to be queued. settled
-// says that the policies alone decide it: call.decision is the answer.
-func (l *Limiter) prepare(
-	set *inForce, request *policy.Request, c *call, matched *policy.Matched, gone <-chan struct{},
-) (settled bool, err error) {
-	if set == nil {
-		return false, &policy.Error{Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
-			Detail: "no policies are loaded yet"}
+// prepare matches a request and makes it a call. Its lane is nil when there is
+// nothing to send: the call is done, by the policies alone or by an error.
+func (l *Limiter) prepare(ctx context.Context, set *inForce, request *policy.Request, c *call, matched *policy.Matched) {
+	c.lane, c.err, c.again = nil, nil, nil
+	c.state.Store(done)
+	c.queuedAt = time.Now()
+	switch {
+	case set == nil:
+		c.err = errNoPolicies()
+		return
+	case ctx.Err() != nil || !c.queuedAt.Before(c.deadline):
+		c.err = errNotSent()
+		return
+	case request.OperationID != "":
+		c.err = errNotYet("operation ids are not available yet; nothing was decided")
+		return
 	}
-	if request.OperationID != "" {
-		return false, notYet("operation ids are not available yet; nothing was decided")
-	}
-	err = set.Match(request, matched)
+	c.err = set.Match(request, matched)
 	for _, skipped := range matched.Skipped {
 		set.counters[skipped.Policy].skipped[skipped.Attribute].Inc()
 	}
-	if err != nil {
-		return false, err
-	}
-	c.state.Store(queued)
-	c.err, c.stale = nil, false
-	switch len(matched.Checks) {
-	case 0:
+	switch {
+	case c.err != nil:
+	case set.behind(request, matched):
+		c.again = errPolicyBehind()
+	case len(matched.Checks) == 0:
 		c.decision = disabledBy(matched.Disabled)
-		return true, nil
-	case 1:
+	case len(matched.Checks) > 1:
+		c.err = errNotYet("several policies match this request, which is not available yet; nothing was decided")
 	default:
-		return false, notYet("several policies match this request, which is not available yet; nothing was decided")
+		c.check = matched.Checks[0]
+		c.peek = request.Peek
+		c.generation = set.Generation()
+		c.lane = l.laneOf(&c.check)
+		c.state.Store(queued)
 	}
-	c.check = matched.Checks[0]
-	if behind(request, c.check.Policy) {
-		// This instance may be the one that is behind: look once, and match again.
-		if l.policies.other(set.Generation(), c.deadline, gone) {
-			c.stale = true
-			return true, nil
+}
+
+// behind says whether a request requires a newer version than the one in force
+// here of the policy that it names, else of the one that it matches.
+func (f *inForce) behind(request *policy.Request, matched *policy.Matched) bool {
+	if !request.RequirePolicyVersion {
+		return false
+	}
+	required := matched.Disabled
+	if len(matched.Checks) > 0 {
+		required = matched.Checks[0].Policy
+	}
+	if request.Policy != "" {
+		named, found := f.Lookup(request.Policy)
+		if !found {
+			return true
 		}
-		return false, &policy.Error{Code: policy.CodeConflict, Reason: policy.ReasonPolicyBehind,
-			Detail: "the required policy version is not in force yet"}
+		required = named
 	}
-	c.peek = request.Peek
-	c.generation = set.Generation()
-	c.queuedAt = time.Now()
-	return false, nil
+	return required.Version < request.PolicyVersion
 }
 
 // disabledBy decides a request that only disabled policies match.
@@ -57,28 +70,18 @@ func disabledBy(off *policy.Installed) policy.Decision {
 	return policy.Decision{Policy: off, Allowed: true, Remaining: off.Spec.Limit.Capacity, Source: policy.FromPolicy}
 }
 
-// behind says whether a request requires a version newer than the one in
-// force.
-func behind(request *policy.Request, inForce *policy.Installed) bool {
-	return request.RequirePolicyVersion && request.PolicyVersion > inForce.Version
+func errNoPolicies() error {
+	return &policy.Error{Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
+		Detail: "no policies are loaded yet"}
 }
 
-// failed makes an error what the caller is told, and counts what is uncertain.
-func (l *Limiter) failed(set *inForce, c *call, err error) error {
-	var store *policy.StoreError
-	if !errors.As(err, &store) {
-		return err
-	}
-	if store.Fault == policy.StoreUnsure && set != nil {
-		if counters, ok := set.counters[c.check.Policy]; ok {
-			counters.unsure()
-		}
-	}
-	return store.Problem()
-}
-
-func notYet(detail string) error {
+func errNotYet(detail string) error {
 	return &policy.Error{Code: policy.CodeNotYet, Reason: policy.ReasonNotYet, Detail: detail}
+}
+
+func errPolicyBehind() error {
+	return &policy.Error{Code: policy.CodeConflict, Reason: policy.ReasonPolicyBehind,
+		Detail: "the required policy version is not in force yet"}
 }
 
 func errOverloaded() error {
@@ -86,7 +89,8 @@ func errOverloaded() error {
 		Detail: "too many requests wait for the store; nothing was decided or charged"}
 }
 
-func errPoliciesUnsettled() error {
+// errStale answers who was matched under a policy set that is not the store's.
+func errStale() error {
 	return &policy.Error{Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
 		Detail: "the policies changed while this was decided; nothing was charged"}
 }
