@@ -159,23 +159,24 @@ func (s *Session) connect(ctx context.Context) error {
 // first call of a function compiles it and plans its statements, which under
 // load can take longer than a call may.
 func (s *Session) warm(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true)"); err != nil {
-			return err
-		}
-		for _, function := range []string{"take_v1", "take_durable_v1", "take_new_v1", "take_new_durable_v1"} {
-			_, err := tx.Exec(ctx, "SELECT f.o_stale FROM ration.policy_set AS s, ration."+function+
-				"(0, s.generation, '{0}', '{00000000-0000-0000-0000-000000000000}', '{1}', '{0}') AS f")
-			var server *pgconn.PgError
-			if errors.As(err, &server) && server.Code == stateLost {
-				return nil // the first real call sees to it
-			}
-			if err != nil {
+	for _, function := range []string{"take_v1", "take_durable_v1", "take_new_v1", "take_new_durable_v1"} {
+		err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true)"); err != nil {
 				return err
 			}
+			_, err := tx.Exec(ctx, "SELECT f.o_stale FROM ration.policy_set AS s, ration."+function+
+				"(0, s.generation, '{0}', '{00000000-0000-0000-0000-000000000000}', '{1}', '{0}') AS f")
+			return err
+		})
+		var server *pgconn.PgError
+		if errors.As(err, &server) && server.Code == stateLost {
+			continue // the first real call sees to it
 		}
-		return nil
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // abandon lets go of a connection whose state is not known. The server ends
