@@ -171,3 +171,11 @@ func (r *running) counted(name string, labels ...string) float64 {
 	}
 	return total
 }
+
+// isCounted expects a metric's value; see counted.
+func (r *running) isCounted(want float64, name string, labels ...string) {
+	r.t.Helper()
+	if got := r.counted(name, labels...); got != want {
+		r.t.Errorf("%s%q is %v, want %v", name, labels, got, want)
+	}
+}
