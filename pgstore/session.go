@@ -105,10 +105,8 @@ func (s *Session) decide(ctx context.Context, sql string, hold []byte, batch *po
 
 // statement connects if need be and gives the prepared form of a call.
 func (s *Session) statement(ctx context.Context, sql string) (*pgconn.StatementDescription, error) {
-	if s.conn == nil || s.conn.IsClosed() {
-		if err := s.connect(ctx); err != nil {
-			return nil, err
-		}
+	if err := s.Connect(ctx); err != nil {
+		return nil, err
 	}
 	if statement, ok := s.prepared[sql]; ok {
 		return statement, nil
@@ -127,6 +125,16 @@ var errNoCancel = errors.New("an abandoned call is not cancelled")
 
 // connectTimeout bounds making a connection and warming it up.
 const connectTimeout = 5 * time.Second
+
+// Connect connects the session unless it is connected. Whoever waits for a
+// first decision is spared a connection's making when it is called before. Its
+// errors are [*policy.StoreError].
+func (s *Session) Connect(ctx context.Context) error {
+	if s.conn != nil && !s.conn.IsClosed() {
+		return nil
+	}
+	return s.connect(ctx)
+}
 
 // connect opens the connection.
 func (s *Session) connect(ctx context.Context) error {

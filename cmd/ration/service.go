@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +39,8 @@ type service struct {
 	store   *pgstore.Store
 	limiter *limiter.Limiter
 	front   *front
+
+	sessions []*pgstore.Session // the lanes' own once they run
 }
 
 // openService connects to the store, checks its schema and puts an instance
@@ -63,7 +66,7 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 		return err
 	}
 	s.limiter, err = limiter.New(limiter.Config{
-		NewSession:      func() limiter.Session { return s.store.NewSession() },
+		NewSession:      s.newSession,
 		Policies:        s.store,
 		Lanes:           config.Lanes,
 		QueueMax:        config.QueueMax,
@@ -85,6 +88,9 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 // given, lanes empty, connections closed.
 func (s *service) run(ctx context.Context, bind func(context.Context) (*listeners, error), ready func(*listeners)) error {
 	defer s.store.Close()
+	if err := s.connectLanes(ctx); err != nil {
+		return err
+	}
 	return lifecycle.Run(ctx,
 		lifecycle.Part{Name: "decisions", Run: s.limiter.Run, StopMax: lanesStopMax},
 		lifecycle.Part{Name: "policy changes", StopMax: upkeepMax, Run: func(ctx context.Context) error {
@@ -100,4 +106,28 @@ func (s *service) run(ctx context.Context, bind func(context.Context) (*listener
 			return s.front.serve(ctx, bind, ready)
 		}},
 	)
+}
+
+func (s *service) newSession() limiter.Session {
+	session := s.store.NewSession()
+	s.sessions = append(s.sessions, session)
+	return session
+}
+
+// connectLanes connects every lane before anybody waits for an answer: making
+// a connection takes longer than a decision may.
+func (s *service) connectLanes(ctx context.Context) error {
+	failures := make([]error, len(s.sessions))
+	var connecting sync.WaitGroup
+	for i, session := range s.sessions {
+		connecting.Go(func() { failures[i] = session.Connect(ctx) })
+	}
+	connecting.Wait()
+	err := errors.Join(failures...)
+	if err != nil {
+		for _, session := range s.sessions {
+			session.Close()
+		}
+	}
+	return err
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEveryFaultIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	wrong := map[string]string{
+		"RATION_HTTP_ADDR":        "nowhere",
+		"RATION_ADMIN_ADDR":       "0.0.0.0:8081",
+		"RATION_METRICS_ADDR":     "[::]:9090",
+		"RATION_DECISION_TIMEOUT": "fast",
+		"RATION_CALL_TIMEOUT":     "-1s",
+		"RATION_LANES":            "0",
+		"RATION_QUEUE_MAX":        "many",
+		"RATION_BATCH_MAX":        "1025",
+		"RATION_JITTER":           "NaN",
+		"RATION_RESET_HEADER":     "never",
+		"RATION_PROBLEM_BASE":     "problems",
+		"RATION_LOG_LEVEL":        "loud",
+	}
+	var environ []string
+	for name, value := range wrong {
+		environ = append(environ, name+"="+value)
+	}
+	code, _, errs := command(t, environ, "", "serve")
+	if code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	wrong["RATION_DATABASE_URL"] = ""
+	for name := range wrong {
+		if strings.Count(errs, name) != 1 {
+			t.Errorf("%s is not named once in:\n%s", name, errs)
+		}
+	}
+}
+
+func TestOnlyLoopback(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{
+		"127.0.0.1:8080": true, "127.9.9.9:0": true, "[::1]:8080": true, "localhost:8080": true, "[::ffff:127.0.0.1]:1": true,
+		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:8080": false, "example.org:8080": false, "127.0.0.1": false,
+	} {
+		var found faults
+		found.checkLoopback("RATION_HTTP_ADDR", address)
+		if (found.err() == nil) != ok {
+			t.Errorf("%q: %v", address, found.err())
+		}
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	t.Parallel()
+	var config serviceConfig
+	var found faults
+	newEnvironment([]string{"RATION_LANES="}).read(&config, &found) // empty is not set
+	config.check(&found)
+	if err := found.err(); err != nil {
+		t.Error(err)
+	}
+	if config.Lanes != 2 || config.Listen.Decisions != "127.0.0.1:8080" {
+		t.Errorf("defaults: %+v", config)
+	}
+}
