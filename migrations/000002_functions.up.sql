@@ -192,7 +192,9 @@ BEGIN
     o_now := ration.clock_v1(p_now);
     -- durable: PERFORM ration.commit_durably_v1();
 
-    -- A subquery with an ORDER BY of its own cannot be flattened: it stays the outer side, so rows are locked ascending.
+    -- A subquery with an ORDER BY of its own cannot be flattened: rows are locked ascending if it drives the loop. It does,
+    -- since even the shard is found in it only, and as an array, by which no scan of the table is ordered or bounded: else
+    -- a session that planned while the table was tiny would go on reading all of it.
     -- b.version = q.version: after a wait for a lock PostgreSQL checks the new row against the policy row it read before.
     -- p.generation: a policy changed since the guard's look is not this call's any more.
     WITH taken AS (
@@ -203,13 +205,13 @@ BEGIN
             at = greatest(b.at, o_now),
             took = CASE WHEN q.count = 1 THEN 1 ELSE
                        least(q.count, ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) / q.need) END
-        FROM (SELECT e.element, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
+        FROM (SELECT e.element, ARRAY[p_shard] AS shards, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
                      CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need
               FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
               JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
               WHERE e.count > 0
               ORDER BY e.key) AS q
-        WHERE b.shard = p_shard AND b.key = q.key AND b.version = q.version
+        WHERE b.shard = ANY (q.shards) AND b.key = q.key AND b.version = q.version
           AND ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) >= q.need
         RETURNING q.element::int, b.took, b.balance / q.d AS remaining,
                   ration.wait_v1(q.need - b.balance, q.n, b.at - o_now) AS retry_after,
@@ -222,6 +224,7 @@ BEGIN
     END IF;
 
     -- What was not written is read and answered: denied, never, or peeked. A leftover that would be admitted now is `again`.
+    -- OFFSET 0 keeps the look at a bucket from being flattened: each is found by its key.
     SELECT array_agg(s.element) AS element, array_agg(s.admitted) AS admitted, array_agg(s.remaining) AS remaining,
            array_agg(s.retry_after) AS retry_after, array_agg(s.reset_after) AS reset_after
     INTO r
@@ -231,10 +234,11 @@ BEGIN
                  ration.wait_v1(p.capacity_units - held.settled, p.n, b.at - o_now) AS reset_after
           FROM (SELECT i FROM generate_series(1, cardinality(p_keys)) AS i EXCEPT SELECT unnest(o_element)) AS e (element)
           JOIN ration.policy AS p ON p.number = p_policies[e.element] AND p.generation <= p_generation
-          JOIN ration.bucket_fast AS b ON b.shard = p_shard AND b.key = p_keys[e.element] AND b.version = p.version
+          CROSS JOIN LATERAL (SELECT f.version, f.balance, f.at FROM ration.bucket_fast AS f
+                              WHERE f.shard = p_shard AND f.key = p_keys[e.element] OFFSET 0) AS b
           CROSS JOIN LATERAL (SELECT ration.settled_v1(b.balance, b.at, o_now, p.n, p.capacity_units) AS settled) AS held
           CROSS JOIN LATERAL (SELECT CASE WHEN p_costs[e.element] <= p.capacity THEN p_costs[e.element] * p.d END AS units) AS need
-          WHERE p_counts[e.element] = 0 OR need.units IS NULL OR held.settled < need.units) AS s;
+          WHERE b.version = p.version AND (p_counts[e.element] = 0 OR need.units IS NULL OR held.settled < need.units)) AS s;
     o_element := o_element || r.element;
     o_admitted := o_admitted || r.admitted;
     o_remaining := o_remaining || r.remaining;
@@ -284,7 +288,9 @@ BEGIN
     o_now := ration.clock_v1(p_now);
     PERFORM ration.commit_durably_v1();
 
-    -- A subquery with an ORDER BY of its own cannot be flattened: it stays the outer side, so rows are locked ascending.
+    -- A subquery with an ORDER BY of its own cannot be flattened: rows are locked ascending if it drives the loop. It does,
+    -- since even the shard is found in it only, and as an array, by which no scan of the table is ordered or bounded: else
+    -- a session that planned while the table was tiny would go on reading all of it.
     -- b.version = q.version: after a wait for a lock PostgreSQL checks the new row against the policy row it read before.
     -- p.generation: a policy changed since the guard's look is not this call's any more.
     WITH taken AS (
@@ -295,13 +301,13 @@ BEGIN
             at = greatest(b.at, o_now),
             took = CASE WHEN q.count = 1 THEN 1 ELSE
                        least(q.count, ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) / q.need) END
-        FROM (SELECT e.element, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
+        FROM (SELECT e.element, ARRAY[p_shard] AS shards, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
                      CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need
               FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
               JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
               WHERE e.count > 0
               ORDER BY e.key) AS q
-        WHERE b.shard = p_shard AND b.key = q.key AND b.version = q.version
+        WHERE b.shard = ANY (q.shards) AND b.key = q.key AND b.version = q.version
           AND ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) >= q.need
         RETURNING q.element::int, b.took, b.balance / q.d AS remaining,
                   ration.wait_v1(q.need - b.balance, q.n, b.at - o_now) AS retry_after,
@@ -314,6 +320,7 @@ BEGIN
     END IF;
 
     -- What was not written is read and answered: denied, never, or peeked. A leftover that would be admitted now is `again`.
+    -- OFFSET 0 keeps the look at a bucket from being flattened: each is found by its key.
     SELECT array_agg(s.element) AS element, array_agg(s.admitted) AS admitted, array_agg(s.remaining) AS remaining,
            array_agg(s.retry_after) AS retry_after, array_agg(s.reset_after) AS reset_after
     INTO r
@@ -323,10 +330,11 @@ BEGIN
                  ration.wait_v1(p.capacity_units - held.settled, p.n, b.at - o_now) AS reset_after
           FROM (SELECT i FROM generate_series(1, cardinality(p_keys)) AS i EXCEPT SELECT unnest(o_element)) AS e (element)
           JOIN ration.policy AS p ON p.number = p_policies[e.element] AND p.generation <= p_generation
-          JOIN ration.bucket_durable AS b ON b.shard = p_shard AND b.key = p_keys[e.element] AND b.version = p.version
+          CROSS JOIN LATERAL (SELECT f.version, f.balance, f.at FROM ration.bucket_durable AS f
+                              WHERE f.shard = p_shard AND f.key = p_keys[e.element] OFFSET 0) AS b
           CROSS JOIN LATERAL (SELECT ration.settled_v1(b.balance, b.at, o_now, p.n, p.capacity_units) AS settled) AS held
           CROSS JOIN LATERAL (SELECT CASE WHEN p_costs[e.element] <= p.capacity THEN p_costs[e.element] * p.d END AS units) AS need
-          WHERE p_counts[e.element] = 0 OR need.units IS NULL OR held.settled < need.units) AS s;
+          WHERE b.version = p.version AND (p_counts[e.element] = 0 OR need.units IS NULL OR held.settled < need.units)) AS s;
     o_element := o_element || r.element;
     o_admitted := o_admitted || r.admitted;
     o_remaining := o_remaining || r.remaining;
@@ -358,7 +366,7 @@ CREATE OR REPLACE FUNCTION ration.take_new_v1(
     OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
--- Pinned plans: see take_v1.
+-- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_v1.
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -423,7 +431,8 @@ BEGIN
                     ELSE 0 END AS admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
         JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
-        LEFT JOIN ration.bucket_fast AS b ON b.shard = p_shard AND b.key = e.key
+        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+                           WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
         LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
                            WHERE b.version < p.version) AS carried ON true
         CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
@@ -437,14 +446,14 @@ BEGIN
         CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND known.answerable IS NOT TRUE AS held) AS mine
         WHERE known.answerable OR mine.held
     ), outcome AS (
-        SELECT s.element, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
+        SELECT s.element, ARRAY[p_shard] AS shards, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
                greatest(s.at, o_now) AS at, s.need, s.d, s.n, s.capacity_units
         FROM state AS s
     ), taken AS (
         UPDATE ration.bucket_fast AS b
         SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
         FROM outcome AS o
-        WHERE b.shard = p_shard AND b.key = o.key AND o.admitted > 0
+        WHERE b.shard = ANY (o.shards) AND b.key = o.key AND o.admitted > 0
     )
     SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
            array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o_now) END),
@@ -479,7 +488,7 @@ CREATE OR REPLACE FUNCTION ration.take_new_durable_v1(
     OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
--- Pinned plans: see take_durable_v1.
+-- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_durable_v1.
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -544,7 +553,8 @@ BEGIN
                     ELSE 0 END AS admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
         JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
-        LEFT JOIN ration.bucket_durable AS b ON b.shard = p_shard AND b.key = e.key
+        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at FROM ration.bucket_durable AS f
+                           WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
         LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
                            WHERE b.version < p.version) AS carried ON true
         CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
@@ -558,14 +568,14 @@ BEGIN
         CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND known.answerable IS NOT TRUE AS held) AS mine
         WHERE known.answerable OR mine.held
     ), outcome AS (
-        SELECT s.element, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
+        SELECT s.element, ARRAY[p_shard] AS shards, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
                greatest(s.at, o_now) AS at, s.need, s.d, s.n, s.capacity_units
         FROM state AS s
     ), taken AS (
         UPDATE ration.bucket_durable AS b
         SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
         FROM outcome AS o
-        WHERE b.shard = p_shard AND b.key = o.key AND o.admitted > 0
+        WHERE b.shard = ANY (o.shards) AND b.key = o.key AND o.admitted > 0
     )
     SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
            array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o_now) END),

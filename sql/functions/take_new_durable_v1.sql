@@ -24,7 +24,7 @@ CREATE OR REPLACE FUNCTION ration.take_new_durable_v1(
     OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
--- Pinned plans: see take_durable_v1.
+-- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_durable_v1.
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -89,7 +89,8 @@ BEGIN
                     ELSE 0 END AS admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
         JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
-        LEFT JOIN ration.bucket_durable AS b ON b.shard = p_shard AND b.key = e.key
+        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at FROM ration.bucket_durable AS f
+                           WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
         LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
                            WHERE b.version < p.version) AS carried ON true
         CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
@@ -103,14 +104,14 @@ BEGIN
         CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND known.answerable IS NOT TRUE AS held) AS mine
         WHERE known.answerable OR mine.held
     ), outcome AS (
-        SELECT s.element, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
+        SELECT s.element, ARRAY[p_shard] AS shards, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
                greatest(s.at, o_now) AS at, s.need, s.d, s.n, s.capacity_units
         FROM state AS s
     ), taken AS (
         UPDATE ration.bucket_durable AS b
         SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
         FROM outcome AS o
-        WHERE b.shard = p_shard AND b.key = o.key AND o.admitted > 0
+        WHERE b.shard = ANY (o.shards) AND b.key = o.key AND o.admitted > 0
     )
     SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
            array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o_now) END),

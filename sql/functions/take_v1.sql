@@ -38,7 +38,9 @@ BEGIN
     o_now := ration.clock_v1(p_now);
     -- durable: PERFORM ration.commit_durably_v1();
 
-    -- A subquery with an ORDER BY of its own cannot be flattened: it stays the outer side, so rows are locked ascending.
+    -- A subquery with an ORDER BY of its own cannot be flattened: rows are locked ascending if it drives the loop. It does,
+    -- since even the shard is found in it only, and as an array, by which no scan of the table is ordered or bounded: else
+    -- a session that planned while the table was tiny would go on reading all of it.
     -- b.version = q.version: after a wait for a lock PostgreSQL checks the new row against the policy row it read before.
     -- p.generation: a policy changed since the guard's look is not this call's any more.
     WITH taken AS (
@@ -49,13 +51,13 @@ BEGIN
             at = greatest(b.at, o_now),
             took = CASE WHEN q.count = 1 THEN 1 ELSE
                        least(q.count, ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) / q.need) END
-        FROM (SELECT e.element, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
+        FROM (SELECT e.element, ARRAY[p_shard] AS shards, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
                      CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need
               FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
               JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
               WHERE e.count > 0
               ORDER BY e.key) AS q
-        WHERE b.shard = p_shard AND b.key = q.key AND b.version = q.version
+        WHERE b.shard = ANY (q.shards) AND b.key = q.key AND b.version = q.version
           AND ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) >= q.need
         RETURNING q.element::int, b.took, b.balance / q.d AS remaining,
                   ration.wait_v1(q.need - b.balance, q.n, b.at - o_now) AS retry_after,
@@ -68,6 +70,7 @@ BEGIN
     END IF;
 
     -- What was not written is read and answered: denied, never, or peeked. A leftover that would be admitted now is `again`.
+    -- OFFSET 0 keeps the look at a bucket from being flattened: each is found by its key.
     SELECT array_agg(s.element) AS element, array_agg(s.admitted) AS admitted, array_agg(s.remaining) AS remaining,
            array_agg(s.retry_after) AS retry_after, array_agg(s.reset_after) AS reset_after
     INTO r
@@ -77,10 +80,11 @@ BEGIN
                  ration.wait_v1(p.capacity_units - held.settled, p.n, b.at - o_now) AS reset_after
           FROM (SELECT i FROM generate_series(1, cardinality(p_keys)) AS i EXCEPT SELECT unnest(o_element)) AS e (element)
           JOIN ration.policy AS p ON p.number = p_policies[e.element] AND p.generation <= p_generation
-          JOIN ration.bucket_fast AS b ON b.shard = p_shard AND b.key = p_keys[e.element] AND b.version = p.version
+          CROSS JOIN LATERAL (SELECT f.version, f.balance, f.at FROM ration.bucket_fast AS f
+                              WHERE f.shard = p_shard AND f.key = p_keys[e.element] OFFSET 0) AS b
           CROSS JOIN LATERAL (SELECT ration.settled_v1(b.balance, b.at, o_now, p.n, p.capacity_units) AS settled) AS held
           CROSS JOIN LATERAL (SELECT CASE WHEN p_costs[e.element] <= p.capacity THEN p_costs[e.element] * p.d END AS units) AS need
-          WHERE p_counts[e.element] = 0 OR need.units IS NULL OR held.settled < need.units) AS s;
+          WHERE b.version = p.version AND (p_counts[e.element] = 0 OR need.units IS NULL OR held.settled < need.units)) AS s;
     o_element := o_element || r.element;
     o_admitted := o_admitted || r.admitted;
     o_remaining := o_remaining || r.remaining;
