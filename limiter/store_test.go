@@ -44,7 +44,6 @@ type store struct {
 
 	loads     int
 	loadFault error
-	generate  func(generation int64) int64 // what Load and the calls take for the store's generation
 }
 
 // newStore makes a store whose clock is the bubble's, or the machine's.
@@ -65,8 +64,13 @@ func (s *store) install(t testing.TB, id string, capacity int, members string) *
 	if !strings.Contains(members, "costs") {
 		members += `, "costs": {"max": 1000}`
 	}
-	body := fmt.Sprintf(`{"match": {"operations": [%q]}, "per": ["account"],
-		"limit": {"algorithm": "token_bucket", "capacity": %d, "refillTokens": 1, "refillSeconds": 1}%s}`, id, capacity, members)
+	return s.installBody(t, id, fmt.Sprintf(`{"match": {"operations": [%q]}, "per": ["account"],
+		"limit": {"algorithm": "token_bucket", "capacity": %d, "refillTokens": 1, "refillSeconds": 1}%s}`, id, capacity, members))
+}
+
+// installBody puts a policy in force as it stands.
+func (s *store) installBody(t testing.TB, id, body string) *policy.Installed {
+	t.Helper()
 	change, err := policy.ParseChange([]byte(body))
 	if err != nil {
 		t.Fatalf("policy %s: %v", id, err)
@@ -198,6 +202,20 @@ func (s *store) Load(ctx context.Context, since int64) (int64, []*policy.Install
 		policies = nil
 	}
 	return generation, policies, nil
+}
+
+// fails lets further loads fail, nil no more.
+func (s *store) fails(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loadFault = err
+}
+
+// loaded counts the loads.
+func (s *store) loaded() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loads
 }
 
 // session is one connection to the store.
