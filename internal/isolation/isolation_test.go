@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 			if _, err := db.Owner().Exec(t.Context(), words); err != nil {
 				t.Fatalf("words.sql: %v", err)
 			}
-			golden := strings.TrimSuffix(name, ".script") + ".out"
+			golden := strings.TrimSuffix(name, ".script") + ".golden"
 			for _, durability := range []string{"fast", "durable"} {
 				var out []string
 				for _, order := range script.orders {

@@ -54,13 +54,12 @@ func main() {
 
 // source gives the function's text.
 func source() string {
-	fold := cases.Fold()
 	var from, to, long, folded []string
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		if !utf8.ValidRune(r) {
 			continue
 		}
-		result := fold.String(string(r))
+		result := fold(r)
 		switch {
 		case result == string(r):
 		case utf8.RuneCountInString(result) == 1:
@@ -72,6 +71,15 @@ func source() string {
 		}
 	}
 	return fmt.Sprintf(header, cases.UnicodeVersion, list(long), list(folded), literal(from), literal(to))
+}
+
+// fold folds one character as policy.CanonicalTarget does: x/text swaps the
+// two cases of Cherokee instead of folding both to the upper one.
+func fold(r rune) string {
+	if unicode.Is(unicode.Cherokee, r) {
+		return string(unicode.ToUpper(r))
+	}
+	return cases.Fold().String(string(r))
 }
 
 // escape gives a text as SQL's Unicode escapes.
