@@ -680,7 +680,8 @@ END $$;
 -- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
 -- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
 -- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
--- SQLSTATE: RN003 from clock_v1; RN005 the figures are not those of the content; 23514 a bound of the table.
+-- SQLSTATE: RN003 from clock_v1; RN005 the figures are not those of the content, or capacity times d is 2^62 or more; 23514
+--           another bound of the table.
 CREATE OR REPLACE FUNCTION ration.put_policy_v1(
     p_id text, p_expected int, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text,
     p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
@@ -693,10 +694,13 @@ DECLARE
     v_idle   record;
     v_units  bigint;
 BEGIN
-    IF p_n::numeric * 1000000 * (p_content #>> '{limit,refillSeconds}')::numeric
-           IS DISTINCT FROM p_d::numeric * (p_content #>> '{limit,refillTokens}')::numeric
-       OR p_capacity IS DISTINCT FROM (p_content #>> '{limit,capacity}')::bigint THEN
-        RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'n, d and capacity are not those of the policy''s content';
+    -- In numeric, and true or refused: a missing figure must not pass for an equal one.
+    IF (p_n::numeric * 1000000 * (p_content #>> '{limit,refillSeconds}')::numeric
+            = p_d::numeric * (p_content #>> '{limit,refillTokens}')::numeric
+        AND (p_content #>> '{limit,refillSeconds}')::numeric > 0
+        AND p_capacity::numeric = (p_content #>> '{limit,capacity}')::numeric
+        AND p_capacity::numeric * p_d < 2::numeric ^ 62) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'n, d and capacity are not those of the policy''s content, or too large';
     END IF;
 
     SELECT s.generation INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
