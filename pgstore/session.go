@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -159,6 +160,11 @@ func (s *Session) connect(ctx context.Context) error {
 	if err := s.warm(ctx); err != nil {
 		s.abandon()
 		return interpret("warm a session up", err)
+	}
+	for _, sql := range slices.Concat(takeSQL[:], takeNewSQL[:]) {
+		if _, err := s.statement(ctx, sql); err != nil { // later it would cost the first caller a round trip
+			return err
+		}
 	}
 	return nil
 }

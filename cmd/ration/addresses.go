@@ -10,9 +10,9 @@ import (
 
 // addresses are where the three listeners listen.
 type addresses struct {
-	Decisions string `env:"RATION_HTTP_ADDR"    envDefault:"127.0.0.1:8080"`
-	Admin     string `env:"RATION_ADMIN_ADDR"   envDefault:"127.0.0.1:8081"`
-	Metrics   string `env:"RATION_METRICS_ADDR" envDefault:"127.0.0.1:9090"`
+	Decisions string `env:"RATION_HTTP_ADDR"    envDefault:"127.0.0.1:8080" help:"decisions"`
+	Admin     string `env:"RATION_ADMIN_ADDR"   envDefault:"127.0.0.1:8081" help:"administration"`
+	Metrics   string `env:"RATION_METRICS_ADDR" envDefault:"127.0.0.1:9090" help:"metrics and health"`
 }
 
 func (a *addresses) check(found *faults) {

@@ -24,7 +24,7 @@ const (
 
 // adminConfig says where the administration listener is.
 type adminConfig struct {
-	URL string `env:"RATION_ADMIN_URL" envDefault:"http://127.0.0.1:8081"`
+	URL string `env:"RATION_ADMIN_URL" envDefault:"http://127.0.0.1:8081" help:"the administration listener"`
 }
 
 // adminAPI calls the administration listener of a service.
@@ -116,8 +116,7 @@ func (a *adminAPI) call(ctx context.Context, method, path string, header http.He
 	}
 	answer, err := a.client.Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // the address is told already
 		}
 		return nil, nil, fmt.Errorf("no answer from %s (RATION_ADMIN_URL): %w; does a service run there?", a.base, err)

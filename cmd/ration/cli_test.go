@@ -34,7 +34,7 @@ func tell(t *testing.T, environ []string, story []line) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	tell(t, nil, []line{
-		{call: "", out: "ration [command]"},
+		{call: "", out: "ration COMMAND"},
 		{call: "help policy put", out: "--if-match"},
 		{call: "version", out: "schema      1.0 or a newer 1.x"},
 		{call: "bogus", code: exitUsage, errs: `unknown command "bogus"`},
@@ -80,7 +80,7 @@ func TestMigrateCommands(t *testing.T) {
 
 func TestPolicyCommands(t *testing.T) {
 	t.Parallel()
-	i := serve(t, dbtest.New(t).ServiceURL())
+	i := serve(t, newDatabase(t))
 	folder := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(folder, name)
@@ -92,6 +92,7 @@ func TestPolicyCommands(t *testing.T) {
 	search := slow("search", 10, "")
 	reasoned := file("reasoned.json", strings.Replace(slow("search", 5, ""), "{", `{"reason":"of the file",`, 1))
 	twice := file("twice.json", strings.Replace(search, "{", `{"reason":"one","reason":"two",`, 1))
+	const bad = `{"match":{},"per":["colour"],"limit":{"algorithm":"token_bucket","capacity":0,"refillTokens":1,"refillSeconds":1},"extra":1}`
 	environ := []string{"RATION_ADMIN_URL=" + i.admin + "/"}
 	tell(t, environ, []line{
 		{call: "policy list", out: "ID  VERSION"},
@@ -105,10 +106,8 @@ func TestPolicyCommands(t *testing.T) {
 		{call: "policy put search " + twice + " --if-match v2 --reason three", code: exitFailed, errs: "#/reason"},
 		{call: "policy put search " + filepath.Join(folder, "none.json") + " --if-match v2", code: exitFailed, errs: "no such file"},
 		{call: "policy put search - --if-match v2", stdin: "nonsense", code: exitFailed, errs: "invalid-request (400"},
-		{call: "policy put bad - --create", stdin: `{"match":{},"per":["colour"],"limit":{"algorithm":"token_bucket","capacity":0,"refillTokens":0,"refillSeconds":1},"extra":1}`,
-			code: exitFailed, errs: "#/limit/capacity"},
-		{call: "policy put bad - --create", stdin: `{"match":{},"per":["colour"],"limit":{"algorithm":"token_bucket","capacity":0,"refillTokens":0,"refillSeconds":1},"extra":1}`,
-			code: exitFailed, errs: "#/extra"},
+		{call: "policy put bad - --create", stdin: bad, code: exitFailed, errs: "#/limit/capacity"},
+		{call: "policy put bad - --create", stdin: bad, code: exitFailed, errs: "#/extra"},
 		{call: "policy list", out: "search  v2       5         1 every 86400 s"},
 		{call: "policy get search -o json", out: `"version":2`},
 		{call: "policy get search", errs: "search v2, installed "},

@@ -29,7 +29,7 @@ type answer struct {
 
 // call makes one call and gives status, header and body.
 func (c *client) call(method, url, body string, header ...string) (int, http.Header, []byte, error) {
-	request, err := http.NewRequest(method, url, strings.NewReader(body)) //nolint:noctx // the client has a timeout
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, nil, err
 	}
@@ -41,7 +41,7 @@ func (c *client) call(method, url, body string, header ...string) (int, http.Hea
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	return response.StatusCode, response.Header, content, err
 }

@@ -17,7 +17,7 @@ const (
 
 // databaseConfig says where the store is.
 type databaseConfig struct {
-	DatabaseURL string `env:"RATION_DATABASE_URL"`
+	DatabaseURL string `env:"RATION_DATABASE_URL" help:"PostgreSQL, as a URL or key=value string; required"`
 }
 
 func (c *databaseConfig) check(found *faults) {
@@ -30,15 +30,15 @@ func (c *databaseConfig) check(found *faults) {
 type serviceConfig struct {
 	Listen addresses
 
-	DecisionTimeout time.Duration       `env:"RATION_DECISION_TIMEOUT" envDefault:"50ms"`
-	CallTimeout     time.Duration       `env:"RATION_CALL_TIMEOUT"     envDefault:"250ms"`
-	Lanes           int                 `env:"RATION_LANES"            envDefault:"2"`
-	QueueMax        int                 `env:"RATION_QUEUE_MAX"        envDefault:"8192"`
-	BatchMax        int                 `env:"RATION_BATCH_MAX"        envDefault:"256"`
-	Jitter          float64             `env:"RATION_JITTER"           envDefault:"0.10"`
-	ResetHeader     httpapi.ResetHeader `env:"RATION_RESET_HEADER"     envDefault:"delta"`
-	ProblemBase     string              `env:"RATION_PROBLEM_BASE"     envDefault:"https://ration.dev/problems/"`
-	LogLevel        slog.Level          `env:"RATION_LOG_LEVEL"        envDefault:"info"`
+	DecisionTimeout time.Duration       `env:"RATION_DECISION_TIMEOUT" envDefault:"50ms"                         help:"bounds a caller's wait for a decision"`
+	CallTimeout     time.Duration       `env:"RATION_CALL_TIMEOUT"     envDefault:"250ms"                        help:"a call of the store without an answer for so long loses its connection"`
+	Lanes           int                 `env:"RATION_LANES"            envDefault:"2"                            help:"lanes, each a connection, for fast policies, and as many for durable ones"`
+	QueueMax        int                 `env:"RATION_QUEUE_MAX"        envDefault:"8192"                         help:"requests that may wait in a lane; beyond it 503 overloaded"`
+	BatchMax        int                 `env:"RATION_BATCH_MAX"        envDefault:"256"                          help:"keys in one call of the store, at most 1024"`
+	Jitter          float64             `env:"RATION_JITTER"           envDefault:"0.10"                         help:"share by which Retry-After may be lengthened, 0 to 1"`
+	ResetHeader     httpapi.ResetHeader `env:"RATION_RESET_HEADER"     envDefault:"delta"                        help:"X-RateLimit-Reset: delta, epoch or off"`
+	ProblemBase     string              `env:"RATION_PROBLEM_BASE"     envDefault:"https://ration.dev/problems/" help:"start of every problem type"`
+	LogLevel        slog.Level          `env:"RATION_LOG_LEVEL"        envDefault:"info"                         help:"debug, info, warn or error"`
 }
 
 func (c *serviceConfig) check(found *faults) {

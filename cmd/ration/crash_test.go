@@ -21,7 +21,7 @@ import (
 func TestKilledService(t *testing.T) {
 	t.Parallel()
 	const keys, callers, capacity = 4, 8, 200
-	db := dbtest.New(t)
+	db := newDatabase(t)
 	var allowed [keys]atomic.Int32
 	var answers, undecided atomic.Int32
 	// hammer asks until the program is gone or the bucket of the caller's key is empty.
@@ -51,13 +51,13 @@ func TestKilledService(t *testing.T) {
 		}
 		asking.Wait()
 	}
-	first := spawn(t, db.ServiceURL(), "serve")
+	first := spawn(t, db)
 	first.put(t, "p", slow("op", capacity, ""), 0)
 	hammer(first, keys*capacity/4)
 	if code := first.stop(); code == exitDone {
 		t.Fatal("the first program was not killed: nothing was tested")
 	}
-	hammer(spawn(t, db.ServiceURL(), "serve"), 0)
+	hammer(spawn(t, db), 0)
 	total := int32(0)
 	for key := range keys {
 		total += allowed[key].Load()
@@ -77,7 +77,8 @@ func TestKilledService(t *testing.T) {
 func TestKilledBackend(t *testing.T) {
 	t.Parallel()
 	db, _ := dbtest.OwnServer(t, nil)
-	i := serve(t, db.ServiceURL(), patient) // a late answer would be charged, and not counted here
+	relax(t, db)
+	i := serve(t, db)
 	const capacity = 10
 	i.put(t, "empty", slow("empty", capacity, `"afterLoss":"empty",`), 0)
 	i.put(t, "idle", slow("idle", capacity, `"afterLoss":"idle",`), 0)
@@ -95,7 +96,7 @@ func TestKilledBackend(t *testing.T) {
 		if err != nil {
 			return -1 // not up yet
 		}
-		defer conn.Close(t.Context()) //nolint:errcheck // it has answered
+		defer conn.Close(t.Context())
 		var n int
 		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM ration.state_loss`).Scan(&n); err != nil {
 			return -1
@@ -139,7 +140,7 @@ func killBackend(t *testing.T, db *dbtest.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer witness.Close(t.Context()) //nolint:errcheck // its server is gone
+	defer witness.Close(t.Context())
 	var pid int
 	err = witness.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE usename = $1 LIMIT 1`, dbtest.ServiceRole).Scan(&pid)
 	if err != nil {

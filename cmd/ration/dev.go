@@ -29,14 +29,14 @@ var errPostgresEnded = errors.New("the private PostgreSQL ended by itself")
 
 // devConfig is what `ration dev` reads besides the service's own.
 type devConfig struct {
-	DatabaseURL string `env:"RATION_DATABASE_URL"` // somebody's server instead of a private one
-	Dir         string `env:"RATION_DEV_DIR"`
-	BinDir      string `env:"RATION_PG_BIN"`
+	DatabaseURL string `env:"RATION_DATABASE_URL" help:"a server of yours, in place of a private one"`
+	Dir         string `env:"RATION_DEV_DIR"      help:"the private server's folder (one in your cache; root's is /var/lib/ration-dev)"`
+	BinDir      string `env:"RATION_PG_BIN"       help:"the folder of PostgreSQL's programs (looked for)"`
 	Service     serviceConfig
 }
 
 func (p *program) devCommand() *cobra.Command {
-	return &cobra.Command{
+	return reads(&cobra.Command{
 		Use:   "dev",
 		Short: "Start everything: a private PostgreSQL, the schema, example policies, the service",
 		Long: "Starts a private PostgreSQL, migrates it, installs two example policies, and runs the service in front of it, on\n" +
@@ -46,7 +46,7 @@ func (p *program) devCommand() *cobra.Command {
 			"Ctrl-C stops everything that was started.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.dev(command.Context()) },
-	}
+	}, devConfig{})
 }
 
 // dev runs until ctx ends, which is no error at whatever point.
@@ -88,8 +88,7 @@ func (p *program) devOnPrivate(ctx context.Context, config *devConfig, bound *li
 	}
 	fmt.Fprintf(p.err, "starting PostgreSQL in %s\n", config.Dir)
 	server, err := devpg.Start(ctx, devpg.Config{Dir: config.Dir, BinDir: config.BinDir})
-	var inUse *devpg.InUseError
-	if errors.As(err, &inUse) {
+	if _, inUse := errors.AsType[*devpg.InUseError](err); inUse {
 		return fmt.Errorf("RATION_DEV_DIR: %w", err)
 	}
 	if err != nil {
@@ -155,5 +154,5 @@ func (p *program) sayReady(bound *listeners, database string) {
 	const ask = `%s/internal/rate-decisions -H 'Content-Type: application/json' -d '{"verifiedAccount":"%s","operation":"report.create"}'`
 	fmt.Fprintf(p.out, "One call is allowed:\n  curl -i "+ask+"\n\n", decisions, "A")
 	fmt.Fprintf(p.out, "Of nine at once, the ninth is denied:\n  (for i in 1 2 3 4 5 6 7 8 9; do curl -s "+ask+" & done; wait)\n\n", decisions, "B")
-	fmt.Fprintf(p.out, "The balances:\n  psql '%s' -c 'SELECT * FROM ration.bucket_now'\n\nCtrl-C stops all of it.\n", database)
+	fmt.Fprintf(p.out, "The balances:\n  psql '%s' -c 'TABLE ration.bucket_now'\n\nCtrl-C stops all of it.\n", database)
 }

@@ -37,13 +37,10 @@ func (e environment) read(into any, found *faults) {
 			reflect.TypeFor[time.Duration]():       parseDuration,
 		},
 	})
-	var all env.AggregateError
-	if !errors.As(err, &all) {
-		all.Errors = nil
-	}
+	all, _ := errors.AsType[env.AggregateError](err) // its only error; none without
 	for _, one := range all.Errors {
-		var unread env.ParseError
-		if !errors.As(one, &unread) {
+		unread, ok := errors.AsType[env.ParseError](one)
+		if !ok {
 			found.notef("the configuration", "cannot be read: %v", one) // a fault of our tags, which tests find
 			continue
 		}

@@ -37,8 +37,10 @@ func installExamples(ctx context.Context, store *pgstore.Store) error {
 		}
 		change.Reason = "example policy"
 		_, _, err = store.Put(ctx, policy.Put{ID: strings.TrimSuffix(entry.Name(), ".json"), Change: change, Actor: "ration dev"})
-		var known *policy.Error
-		if err != nil && !(errors.As(err, &known) && known.Reason == policy.ReasonVersionConflict) {
+		if known, ok := errors.AsType[*policy.Error](err); ok && known.Reason == policy.ReasonVersionConflict {
+			continue // the store has it
+		}
+		if err != nil {
 			return fmt.Errorf("install example policy %s: %w", entry.Name(), err)
 		}
 	}

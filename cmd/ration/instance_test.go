@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rationhq/ration/internal/dbtest"
 )
 
 // patience bounds every wait for something that has to happen; it is long
@@ -33,11 +36,34 @@ func anyPort() []string {
 	return []string{"RATION_HTTP_ADDR=127.0.0.1:0", "RATION_ADMIN_ADDR=127.0.0.1:0", "RATION_METRICS_ADDR=127.0.0.1:0"}
 }
 
+// patient bounds the wait for decisions widely: what is tested is what they
+// say, on a machine that may be busy.
+const patient = "RATION_DECISION_TIMEOUT=10s"
+
+// newDatabase gives the test a database whose calls are as patient.
+func newDatabase(t *testing.T) *dbtest.DB {
+	t.Helper()
+	db := dbtest.New(t)
+	relax(t, db)
+	return db
+}
+
+// relax lifts the bound of a call to the database.
+func relax(t *testing.T, db *dbtest.DB) {
+	t.Helper()
+	for _, setting := range []string{"statement_timeout", "lock_timeout"} {
+		statement := fmt.Sprintf(`ALTER ROLE %s IN DATABASE %s SET %s = '10s'`, dbtest.ServiceRole, db.Name, setting)
+		if _, err := db.Owner().Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // serve runs `ration serve` within the test, on free ports, and stops it with
 // the test.
-func serve(t *testing.T, databaseURL string, environ ...string) *instance {
+func serve(t *testing.T, db *dbtest.DB) *instance {
 	t.Helper()
-	return start(t, append(environ, "RATION_DATABASE_URL="+databaseURL), "serve")
+	return start(t, []string{patient, "RATION_DATABASE_URL=" + db.ServiceURL()}, "serve")
 }
 
 // start runs a command that serves, within the test.
@@ -48,7 +74,7 @@ func start(t *testing.T, environ []string, arguments ...string) *instance {
 	code, ended := 0, make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer output.Close() //nolint:errcheck // a pipe's never fails
+		defer output.Close()
 		code = run(ctx, arguments, append(anyPort(), environ...), stdio{in: strings.NewReader(""), out: output, err: output})
 	}()
 	i := output.awaitReady(t)
@@ -65,12 +91,12 @@ func start(t *testing.T, environ []string, arguments ...string) *instance {
 	return i
 }
 
-// spawn runs a command as a process of its own, which can be killed.
-func spawn(t *testing.T, databaseURL string, arguments ...string) *instance {
+// spawn runs `ration serve` as a process of its own, which can be killed.
+func spawn(t *testing.T, db *dbtest.DB) *instance {
 	t.Helper()
 	output := newOutput(t)
-	command := exec.Command(os.Args[0], arguments...) //nolint:noctx // the test ends it, in several ways
-	command.Env = append(anyPort(), asProgram+"=1", "RATION_DATABASE_URL="+databaseURL)
+	command := exec.Command(os.Args[0], "serve")
+	command.Env = append(anyPort(), asProgram+"=1", patient, "RATION_DATABASE_URL="+db.ServiceURL())
 	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -78,8 +104,8 @@ func spawn(t *testing.T, databaseURL string, arguments ...string) *instance {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer output.Close() //nolint:errcheck // a pipe's never fails
-		_ = command.Wait()   // its exit code is read from the command
+		defer output.Close()
+		_ = command.Wait() // its exit code is read from the command
 	}()
 	i := output.awaitReady(t)
 	i.process = command.Process

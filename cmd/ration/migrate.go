@@ -16,7 +16,7 @@ func (p *program) migrateCommand() *cobra.Command {
 			Use:   "migrate",
 			Short: "Move the database's schema along its history",
 			Long: "Moves the schema of the database RATION_DATABASE_URL along its history. The role has to own the schema, or be able\n" +
-				"to create it, and the connection has to be a direct one, not through a transaction pooler.",
+				"to create it and roles; the connection has to be a direct one, not through a transaction pooler.",
 		},
 		p.migrateUpCommand(), p.migrateDownCommand(), p.migrateVersionCommand(), p.migrateForceCommand(),
 	)
@@ -45,14 +45,14 @@ func (p *program) migrateVersionCommand() *cobra.Command {
 // migration is a command that does its work on the database and then prints
 // where that stands.
 func (p *program) migration(name, short, long string, work func(ctx context.Context, url string) error) *cobra.Command {
-	return &cobra.Command{
+	return reads(&cobra.Command{
 		Use: name, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.migrate(command.Context(), work) },
-	}
+	}, databaseConfig{})
 }
 
 func (p *program) migrateForceCommand() *cobra.Command {
-	return &cobra.Command{
+	return reads(&cobra.Command{
 		Use:   "force VERSION",
 		Short: "Record a version without running anything",
 		Long: "Records that the schema is at VERSION and in no doubt, without running anything: your word that you have looked.\n\n" +
@@ -71,7 +71,7 @@ func (p *program) migrateForceCommand() *cobra.Command {
 				return migrations.Force(ctx, url, uint(version))
 			})
 		},
-	}
+	}, databaseConfig{})
 }
 
 func (p *program) migrate(ctx context.Context, work func(ctx context.Context, url string) error) error {

@@ -15,8 +15,7 @@ func (p *program) policyCommand() *cobra.Command {
 		&cobra.Command{
 			Use:   "policy",
 			Short: "List, read and change policies",
-			Long: "Lists, reads and changes policies through the administration listener of a running service, RATION_ADMIN_URL\n" +
-				"(default http://127.0.0.1:8081).",
+			Long:  "Lists, reads and changes policies through the administration listener of a running service, RATION_ADMIN_URL.",
 		},
 		p.policyListCommand(), p.policyGetCommand(), p.policyPutCommand(),
 	)
@@ -24,7 +23,7 @@ func (p *program) policyCommand() *cobra.Command {
 
 // outputFlag adds the choice between text for people and JSON for programs.
 func outputFlag(command *cobra.Command) (asJSON func() (bool, error)) {
-	form := command.Flags().StringP("output", "o", "text", "text, or json: what the service answered")
+	form := command.Flags().StringP("output", "o", "text", "`form` of what is printed: text, or json as the service answered it")
 	return func() (bool, error) {
 		if *form != "text" && *form != "json" {
 			return false, usageError{fmt.Errorf("--output %q: it is text or json", *form)}
@@ -34,11 +33,11 @@ func outputFlag(command *cobra.Command) (asJSON func() (bool, error)) {
 }
 
 func (p *program) policyListCommand() *cobra.Command {
-	command := &cobra.Command{
+	command := reads(&cobra.Command{
 		Use:   "list",
 		Short: "List the policies in force",
 		Args:  cobra.NoArgs,
-	}
+	}, adminConfig{})
 	wantsJSON := outputFlag(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		asJSON, err := wantsJSON()
@@ -83,14 +82,14 @@ func (p *program) printTable(policies []policyVersion) error {
 }
 
 func (p *program) policyGetCommand() *cobra.Command {
-	command := &cobra.Command{
+	command := reads(&cobra.Command{
 		Use:   "get ID",
 		Short: "Print a policy, ready to be edited and put back",
 		Long: "Prints the policy in force as the JSON that `policy put` takes. Its version is told on standard error, so that\n" +
 			"standard output can be kept in a file.",
 		Example: "  ration policy get search >search.json\n  ration policy put search search.json --if-match v1",
 		Args:    cobra.ExactArgs(1),
-	}
+	}, adminConfig{})
 	wantsJSON := outputFlag(command)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
 		asJSON, err := wantsJSON()

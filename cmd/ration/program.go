@@ -41,7 +41,7 @@ func (e usageError) Unwrap() error { return e.error }
 func run(ctx context.Context, arguments, environ []string, streams stdio) int {
 	p := &program{stdio: streams, environment: newEnvironment(environ)}
 	begun := false
-	root := p.root(&begun)
+	root := p.root(&begun) //nolint:contextcheck // commands get theirs from cobra, below
 	root.SetArgs(arguments)
 	root.SetIn(p.in)
 	root.SetOut(p.out)
@@ -51,16 +51,14 @@ func run(ctx context.Context, arguments, environ []string, streams stdio) int {
 		return exitDone
 	}
 	fmt.Fprintln(p.err, "ration:", err)
-	var misuse usageError
-	switch {
-	case !begun: // cobra refused the command line itself
+	if !begun { // cobra refused the command line itself
 		fmt.Fprintf(p.err, "See `%s --help`.\n", command.CommandPath())
 		return exitUsage
-	case errors.As(err, &misuse):
-		return exitUsage
-	default:
-		return exitFailed
 	}
+	if _, misuse := errors.AsType[usageError](err); misuse {
+		return exitUsage
+	}
+	return exitFailed
 }
 
 // root is the command line's grammar. It sets begun when a command begins.
@@ -70,14 +68,16 @@ func (p *program) root(begun *bool) *cobra.Command {
 		Short: "A rate limiter that lives in PostgreSQL",
 		Long: "Ration is a rate limiter that lives in PostgreSQL: a gateway asks before it spends anything on a request,\n" +
 			"one stored function refills, compares and takes, and the answer says allowed, or denied and how long to wait.\n\n" +
-			"Begin with `ration dev`. Everything is configured by the environment (RATION_…), see docs/reference/configuration.md.\n" +
+			"Begin with `ration dev`. Everything is configured by the environment, as each command's help says.\n" +
 			"Exit codes: 0 done, 1 failed, 2 called or configured wrongly.",
 		SilenceErrors:    true, // told by run, once
 		SilenceUsage:     true, // a page of flags hides the sentence that matters
 		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetUsageTemplate(usageTemplate)
 	root.AddCommand(p.devCommand(), p.serveCommand(), p.migrateCommand(), p.policyCommand(), p.healthCommand(), p.versionCommand())
+	tidyHelp(root)
 	return root
 }
 

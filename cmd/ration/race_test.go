@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/rationhq/ration/internal/dbtest"
 )
 
 // Fifty callers at once on a key that no row stands for yet, through two
@@ -16,8 +14,8 @@ import (
 func TestFreshKeysThroughTwoInstances(t *testing.T) {
 	t.Parallel()
 	const keys, callers, capacity = 200, 50, 10
-	db := dbtest.New(t)
-	instances := [2]*instance{serve(t, db.ServiceURL(), patient), serve(t, db.ServiceURL(), patient)}
+	db := newDatabase(t)
+	instances := [2]*instance{serve(t, db), serve(t, db)}
 	instances[0].put(t, "fresh", slow("op", capacity, ""), 0)
 	eventually(t, "both instances have the policy", func() bool {
 		return instances[1].metric(t, `ration_policy_version{policy="fresh"}`) == "1"
@@ -47,17 +45,13 @@ func TestFreshKeysThroughTwoInstances(t *testing.T) {
 	}
 }
 
-// patient bounds the wait for decisions widely: what is tested is what they
-// say, on a machine that may be busy.
-const patient = "RATION_DECISION_TIMEOUT=10s"
-
 // While callers ask, a policy is lowered from 40 to 10. Under the new version
 // no key is allowed more than 10, from the very first answer on.
 func TestLoweredWhileAsked(t *testing.T) {
 	t.Parallel()
 	const keys, callers, after = 50, 4, 12
-	db := dbtest.New(t)
-	instances := [2]*instance{serve(t, db.ServiceURL(), patient), serve(t, db.ServiceURL(), patient)}
+	db := newDatabase(t)
+	instances := [2]*instance{serve(t, db), serve(t, db)}
 	instances[0].put(t, "lowered", slow("op", 40, ""), 0)
 	eventually(t, "both instances have the policy", func() bool {
 		return instances[1].metric(t, `ration_policy_version{policy="lowered"}`) == "1"
@@ -110,7 +104,7 @@ func TestLoweredWhileAsked(t *testing.T) {
 // Raised from 10 to 100, no key gains a token that it did not earn.
 func TestRaisedGivesNothing(t *testing.T) {
 	t.Parallel()
-	i := serve(t, dbtest.New(t).ServiceURL(), patient)
+	i := serve(t, newDatabase(t))
 	i.put(t, "raised", slow("op", 10, ""), 0)
 	for range 4 {
 		i.mustAsk(t, request("op", "spent"))

@@ -8,17 +8,16 @@ import (
 )
 
 func (p *program) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	return reads(&cobra.Command{
 		Use:   "serve",
 		Short: "Run the service on a migrated database",
-		Long: "Runs the service: decisions on RATION_HTTP_ADDR, administration on RATION_ADMIN_ADDR, metrics and health on\n" +
-			"RATION_METRICS_ADDR, in front of the database RATION_DATABASE_URL, which `ration migrate up` has prepared.\n\n" +
+		Long: "Runs the service in front of a database that `ration migrate up` has prepared.\n\n" +
 			"Callers cannot identify themselves yet, so it listens on loopback only. The log (standard error) says `ready`\n" +
 			"with the addresses; port 0 takes any free one. SIGINT and SIGTERM let it finish what it has begun; a second\n" +
 			"signal ends it at once.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.serve(command.Context()) },
-	}
+	}, databaseConfig{}, serviceConfig{})
 }
 
 func (p *program) serve(ctx context.Context) error {

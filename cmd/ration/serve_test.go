@@ -18,7 +18,7 @@ import (
 // the ninth denied.
 func TestFirstMinute(t *testing.T) {
 	t.Parallel()
-	i := serve(t, dbtest.New(t).ServiceURL())
+	i := serve(t, newDatabase(t))
 	example, err := os.ReadFile("examples/report-create.json")
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +71,8 @@ func TestFirstMinute(t *testing.T) {
 // arrives, and in another one soon.
 func TestPolicyReachesEveryInstance(t *testing.T) {
 	t.Parallel()
-	db := dbtest.New(t)
-	one, other := serve(t, db.ServiceURL()), serve(t, db.ServiceURL())
+	db := newDatabase(t)
+	one, other := serve(t, db), serve(t, db)
 	for version := 1; version <= 5; version++ {
 		operation := fmt.Sprintf("op.%d", version) // each version matches something else
 		one.put(t, "moving", slow(operation, 10, ""), version-1)
@@ -90,7 +90,7 @@ func TestPolicyReachesEveryInstance(t *testing.T) {
 
 func TestHealthAndMetrics(t *testing.T) {
 	t.Parallel()
-	i := serve(t, dbtest.New(t).ServiceURL())
+	i := serve(t, newDatabase(t))
 	for _, path := range []string{"/livez", "/readyz"} {
 		if code, _, errs := command(t, nil, "", "health", i.metrics+path); code != exitDone {
 			t.Errorf("health %s: %d %s", path, code, errs)
@@ -116,12 +116,10 @@ func TestHealthAndMetrics(t *testing.T) {
 // A schema that was taken away makes an instance unready.
 func TestReadinessSeesTheSchema(t *testing.T) {
 	t.Parallel()
-	db := dbtest.New(t)
-	i := serve(t, db.ServiceURL())
-	if _, err := db.Owner().Exec(t.Context(), `DROP VIEW ration.schema_version CASCADE`); err != nil {
-		if _, err := db.Owner().Exec(t.Context(), `DROP TABLE ration.schema_version CASCADE`); err != nil {
-			t.Fatal(err)
-		}
+	db := newDatabase(t)
+	i := serve(t, db)
+	if _, err := db.Owner().Exec(t.Context(), `DROP TABLE ration.schema_version`); err != nil {
+		t.Fatal(err)
 	}
 	code, _, errs := command(t, nil, "", "health", i.metrics+"/readyz")
 	if code != exitFailed || !strings.Contains(errs, "ration migrate up") {
@@ -140,8 +138,8 @@ func TestServeNeedsASchema(t *testing.T) {
 
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
-	db := dbtest.New(t)
-	i := serve(t, db.ServiceURL())
+	db := newDatabase(t)
+	i := serve(t, db)
 	environ := append(anyPort(), "RATION_DATABASE_URL="+db.ServiceURL(), "RATION_ADMIN_ADDR="+strings.TrimPrefix(i.admin, "http://"))
 	code, _, errs := command(t, environ, "", "serve")
 	if code != exitFailed || !strings.Contains(errs, "RATION_ADMIN_ADDR") {
@@ -151,7 +149,7 @@ func TestAddressInUse(t *testing.T) {
 
 func TestSignalEndsInGoodOrder(t *testing.T) {
 	t.Parallel()
-	i := spawn(t, dbtest.New(t).ServiceURL(), "serve")
+	i := spawn(t, newDatabase(t))
 	i.put(t, "p", slow("op", 10, ""), 0)
 	i.mustAsk(t, request("op", "A"))
 	if err := i.process.Signal(syscall.SIGTERM); err != nil {

@@ -88,9 +88,7 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 // given, lanes empty, connections closed.
 func (s *service) run(ctx context.Context, bind func(context.Context) (*listeners, error), ready func(*listeners)) error {
 	defer s.store.Close()
-	if err := s.connectLanes(ctx); err != nil {
-		return err
-	}
+	s.connectLanes(ctx)
 	return lifecycle.Run(ctx,
 		lifecycle.Part{Name: "decisions", Run: s.limiter.Run, StopMax: lanesStopMax},
 		lifecycle.Part{Name: "policy changes", StopMax: upkeepMax, Run: func(ctx context.Context) error {
@@ -115,19 +113,16 @@ func (s *service) newSession() limiter.Session {
 }
 
 // connectLanes connects every lane before anybody waits for an answer: making
-// a connection takes longer than a decision may.
-func (s *service) connectLanes(ctx context.Context) error {
-	failures := make([]error, len(s.sessions))
+// a connection takes longer than a decision may. One that fails tries again
+// with its first batch.
+func (s *service) connectLanes(ctx context.Context) {
 	var connecting sync.WaitGroup
-	for i, session := range s.sessions {
-		connecting.Go(func() { failures[i] = session.Connect(ctx) })
+	for _, session := range s.sessions {
+		connecting.Go(func() {
+			if err := session.Connect(ctx); err != nil {
+				s.log.WarnContext(ctx, "a lane is not connected yet", "error", err)
+			}
+		})
 	}
 	connecting.Wait()
-	err := errors.Join(failures...)
-	if err != nil {
-		for _, session := range s.sessions {
-			session.Close()
-		}
-	}
-	return err
 }
