@@ -16,13 +16,14 @@ type many struct {
 	matched  policy.Matched
 }
 
-func newMany() *many { return &many{waiter: newWaiter()} }
-
 // DecideBatch answers requests[i] in results[i]; both have the same length.
 // One request's failure is its own result's, with the errors of
 // [Limiter.Decide], and so is its deadline.
 func (l *Limiter) DecideBatch(ctx context.Context, requests []*policy.Request, results []policy.Result) {
-	m := l.manies.Get().(*many)
+	m, ok := l.manies.Get().(*many)
+	if !ok {
+		m = &many{waiter: newWaiter()}
+	}
 	latest := l.begin(ctx, m, requests)
 	left := false
 	for range matchesMax {
@@ -71,7 +72,7 @@ func (m *many) send(lanes [2][]*lane) (calls int) {
 			calls++
 		}
 	}
-	m.waiter.open.Store(int32(calls)) //nolint:gosec // a batch is bounded by its body
+	m.waiter.open.Store(int32(calls))
 	for _, of := range lanes {
 		for _, lane := range of {
 			m.arriving = m.arriving[:0]
@@ -148,7 +149,7 @@ func (m *many) collect(set *inForce, results []policy.Result) {
 		}
 		decision, err := c.outcome(set)
 		results[i] = policy.Result{Decision: decision, Err: err}
-		if c.err == nil && c.again != nil {
+		if c.again != nil {
 			again = append(again, i)
 		}
 	}

@@ -34,7 +34,7 @@ type call struct {
 	next       *call // the lane's: the next caller of the same ask
 
 	// The result, written by whoever has the call before its state becomes
-	// done. err comes before again, and again before decision.
+	// done: at most one of err and again, and where there is neither, decision.
 	decision policy.Decision
 	err      error
 	again    error // match again under another set; where there is none, the answer
@@ -85,8 +85,8 @@ func (c *call) outcome(set *inForce) (policy.Decision, error) {
 
 // problem makes an error what the caller is told, and counts what is uncertain.
 func (c *call) problem(set *inForce, err error) error {
-	var store *policy.StoreError
-	if !errors.As(err, &store) {
+	store, ok := errors.AsType[*policy.StoreError](err)
+	if !ok {
 		return err
 	}
 	if store.Fault == policy.StoreUnsure {

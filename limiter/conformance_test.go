@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/rationhq/ration/internal/memstore"
 	"github.com/rationhq/ration/limiter"
@@ -36,7 +35,7 @@ func TestSequentialDecisionsAreTheModels(t *testing.T) {
 		}
 	}
 	s.leaves(newKeysAreSettled())
-	r := start(t, s, func(c *limiter.Config) { c.Lanes, c.DecisionTimeout = 3, time.Minute })
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes = 3 })
 	for step := range steps {
 		clock += random.Int64N(500_000)
 		p := policies[random.IntN(len(policies))]
@@ -111,9 +110,7 @@ func TestConcurrentCallersGetExactlyTheCapacity(t *testing.T) {
 	s.nowMicros = func() int64 { return 1_704_067_200_000_000 }
 	s.install(t, "op", capacity, "")
 	s.leaves(newKeysAreSettled())
-	r := start(t, s, func(c *limiter.Config) {
-		c.Lanes, c.QueueMax, c.DecisionTimeout = 2, callers*keys, time.Minute
-	})
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.QueueMax = 2, callers*keys })
 	admitted := make([]atomic.Int64, keys)
 	note := func(key int, asked *policy.Request, got policy.Result) {
 		if got.Err != nil {

@@ -220,15 +220,15 @@ func TestAnAnswerInTheInstantOfTheDeadline(t *testing.T) {
 				return nil
 			})
 			one := r.ask(request("op", "A", 1))
-			results := make([]policy.Result, 2)
-			r.DecideBatch(t.Context(), []*policy.Request{request("kept", "B", 1), request("kept", "C", 1)}, results)
-			for _, got := range append(results, <-one.result) {
+			results := make([]policy.Result, 3)
+			r.DecideBatch(t.Context(), []*policy.Request{request("kept", "B", 1), request("kept", "C", 1)}, results[:2])
+			results[2] = <-one.result
+			for _, got := range results {
 				switch {
 				case got.Err == nil && got.Decision.Allowed && got.Decision.Policy != nil:
 					given++
 				case got.Err != nil:
-					var store *policy.StoreError
-					if !errors.As(got.Err, &store) {
+					if _, ok := errors.AsType[*policy.StoreError](got.Err); !ok {
 						t.Fatalf("got %v", got.Err)
 					}
 					late++

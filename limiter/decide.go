@@ -175,11 +175,8 @@ func (l *lane) fail(groups []group, err error) {
 }
 
 func isFault(err error, fault policy.StoreFault) bool {
-	if err == nil {
-		return false // before errors.As, whose target is allocated
-	}
-	var store *policy.StoreError
-	return errors.As(err, &store) && store.Fault == fault
+	store, ok := errors.AsType[*policy.StoreError](err)
+	return ok && store.Fault == fault
 }
 
 var errRowHeld = errors.New("another session holds the key's row")

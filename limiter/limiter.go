@@ -61,8 +61,6 @@ func New(config Config) (*Limiter, error) {
 			l.lanes[durability] = append(l.lanes[durability], newLane(durability, &config))
 		}
 	}
-	l.singles.New = func() any { return newSingle() }
-	l.manies.New = func() any { return newMany() }
 	return l, nil
 }
 

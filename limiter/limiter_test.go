@@ -20,6 +20,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // timeout is the decision timeout of the tests' limiters.
 const timeout = 50 * time.Millisecond
 
+// patient is for tests outside a bubble, whose time passes by itself.
+func patient(c *limiter.Config) { c.DecisionTimeout = time.Minute }
+
 // running is a limiter at work on a store.
 type running struct {
 	*limiter.Limiter
@@ -117,29 +120,18 @@ func (p *pending) fails(reason policy.Reason) error {
 	return got.Err
 }
 
-// isOpen expects that there is no answer yet.
-func (p *pending) isOpen() {
-	p.t.Helper()
-	select {
-	case got := <-p.result:
-		p.t.Fatalf("answered %+v, %v; want no answer yet", got.Decision, got.Err)
-	default:
-	}
-}
-
 // hasReason expects an error of that reason.
 func hasReason(t testing.TB, err error, reason policy.Reason) {
 	t.Helper()
-	var problem *policy.Error
-	if !errors.As(err, &problem) || problem.Reason != reason {
+	if problem, ok := errors.AsType[*policy.Error](err); !ok || problem.Reason != reason {
 		t.Errorf("got error %v, want %s", err, reason)
 	}
 }
 
 // isUnsure says whether an error says that a charge is not known.
 func isUnsure(err error) bool {
-	var store *policy.StoreError
-	return errors.As(err, &store) && store.Fault == policy.StoreUnsure
+	store, ok := errors.AsType[*policy.StoreError](err)
+	return ok && store.Fault == policy.StoreUnsure
 }
 
 // counted reads a counter or gauge, or the number of a histogram's

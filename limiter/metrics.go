@@ -24,9 +24,9 @@ type Metrics struct {
 	skipped      *prometheus.CounterVec
 	versions     *prometheus.GaugeVec
 	generation   prometheus.Gauge
-	batchSize    prometheus.Histogram
-	batchCallers prometheus.Histogram
-	laneWait     prometheus.Histogram
+	batchSize    prometheus.Observer
+	batchCallers prometheus.Observer
+	laneWait     prometheus.Observer
 	callSeconds  [2]prometheus.Observer // by function: take, take_new
 	storeErrors  map[policy.StoreFault]prometheus.Counter
 	late         map[string]prometheus.Counter
@@ -48,29 +48,24 @@ func latencyBuckets() []float64 {
 }
 
 // NewMetrics registers the limiter's metrics.
-func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	calls := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ration_store_call_duration_seconds",
-		Help: "Time of one call of the store, by function.", Buckets: latencyBuckets()}, []string{"function"})
-	storeErrors := counter("ration_store_errors_total", "Calls of the store that ended without an answer, by class.", "class")
-	late := counter("ration_late_results_total", "Answers of the store that came after their caller had left, by outcome.", "outcome")
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	r := registrar{registerer: registerer}
+	calls := r.histogram("ration_store_call_duration_seconds", "Time of one call of the store, by function.", latencyBuckets(), "function")
+	storeErrors := r.counter("ration_store_errors_total", "Calls of the store that ended without an answer, by class.", "class")
+	late := r.counter("ration_late_results_total", "Answers of the store that came after their caller had left, by outcome.", "outcome")
 	m := &Metrics{
-		decisions: counter("ration_decisions_total", "Decisions, by policy, outcome and source.", "policy", "outcome", "source"),
-		uncertain: counter("ration_uncertain_total", "Requests whose charge is not known, by policy.", "policy"),
-		skipped: counter("ration_policy_skipped_total",
+		decisions: r.counter("ration_decisions_total", "Decisions, by policy, outcome and source.", "policy", "outcome", "source"),
+		uncertain: r.counter("ration_uncertain_total", "Requests whose charge is not known, by policy.", "policy"),
+		skipped: r.counter("ration_policy_skipped_total",
 			"Requests a matching policy skipped because they lack an attribute of its key.", "policy", "attribute"),
-		versions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ration_policy_version",
-			Help: "Version of each policy in force in this instance."}, []string{"policy"}),
-		generation: prometheus.NewGauge(prometheus.GaugeOpts{Name: "ration_policy_generation",
-			Help: "Generation of the policy set in force in this instance."}),
-		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ration_batch_size",
-			Help: "Keys in one call of the store.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
-		batchCallers: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ration_batch_callers",
-			Help: "Requests answered by one call of the store.", Buckets: prometheus.ExponentialBuckets(1, 2, 13)}),
-		laneWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ration_lane_wait_seconds",
-			Help: "Time the first request of a batch waited in its lane.", Buckets: latencyBuckets()}),
+		versions:   r.gauge("ration_policy_version", "Version of each policy in force in this instance.", "policy"),
+		generation: r.gauge("ration_policy_generation", "Generation of the policy set in force in this instance.").WithLabelValues(),
+		batchSize: r.histogram("ration_batch_size", "Keys in one call of the store.",
+			prometheus.ExponentialBuckets(1, 2, 10)).WithLabelValues(),
+		batchCallers: r.histogram("ration_batch_callers", "Requests answered by one call of the store.",
+			prometheus.ExponentialBuckets(1, 2, 13)).WithLabelValues(),
+		laneWait: r.histogram("ration_lane_wait_seconds", "Time the first request of a batch waited in its lane.",
+			latencyBuckets()).WithLabelValues(),
 		callSeconds: [...]prometheus.Observer{calls.WithLabelValues("take"), calls.WithLabelValues("take_new")},
 		storeErrors: make(map[policy.StoreFault]prometheus.Counter),
 		late:        make(map[string]prometheus.Counter),
@@ -82,12 +77,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	for _, outcome := range []string{"allowed", "denied", "undecided"} {
 		m.late[outcome] = late.WithLabelValues(outcome)
 	}
-	var errs []error
-	for _, collector := range []prometheus.Collector{calls, storeErrors, late, m.decisions, m.uncertain, m.skipped,
-		m.versions, m.generation, m.batchSize, m.batchCallers, m.laneWait} {
-		errs = append(errs, registry.Register(collector))
-	}
-	return m, errors.Join(errs...)
+	return m, errors.Join(r.errs...)
 }
 
 // counters gives the counters of a label, made at its first use.
@@ -155,11 +145,7 @@ func (m *Metrics) called(path path, took time.Duration, err error) {
 		function = 1
 	}
 	m.callSeconds[function].Observe(took.Seconds())
-	if err == nil {
-		return // before errors.As, whose target is allocated
-	}
-	var store *policy.StoreError
-	if errors.As(err, &store) {
+	if store, ok := errors.AsType[*policy.StoreError](err); ok {
 		m.storeErrors[store.Fault].Inc()
 	}
 }

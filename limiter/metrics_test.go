@@ -54,7 +54,7 @@ func TestPolicyLabelsAreBounded(t *testing.T) {
 	for i := range policies {
 		s.install(t, fmt.Sprintf("op%04d", i), 10, "")
 	}
-	r := start(t, s)
+	r := start(t, s, patient)
 	for i := range policies {
 		if _, err := r.Decide(t.Context(), request(fmt.Sprintf("op%04d", i), "A", 1)); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestNoLabelHoldsASubject(t *testing.T) {
 	t.Parallel()
 	s := newStore()
 	s.install(t, "op", 1, "")
-	r := start(t, s, func(c *limiter.Config) { c.QueueMax = 1 })
+	r := start(t, s, patient)
 	const secret = "zqx"
 	var asked policy.Request
 	for attribute := range asked.Values {
@@ -152,7 +152,7 @@ func TestCountingWhilePoliciesChange(t *testing.T) {
 	t.Parallel()
 	s := newStore()
 	s.install(t, "op", 1_000_000, "")
-	r := start(t, s)
+	r := start(t, s, patient)
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {

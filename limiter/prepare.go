@@ -71,8 +71,10 @@ func disabledBy(off *policy.Installed) policy.Decision {
 }
 
 func errNoPolicies() error {
-	return &policy.Error{Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
-		Detail: "no policies are loaded yet"}
+	return &policy.Error{
+		Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
+		Detail: "no policies are loaded yet",
+	}
 }
 
 func errNotYet(detail string) error {
@@ -80,17 +82,23 @@ func errNotYet(detail string) error {
 }
 
 func errPolicyBehind() error {
-	return &policy.Error{Code: policy.CodeConflict, Reason: policy.ReasonPolicyBehind,
-		Detail: "the required policy version is not in force yet"}
+	return &policy.Error{
+		Code: policy.CodeConflict, Reason: policy.ReasonPolicyBehind,
+		Detail: "the required policy version is not in force yet",
+	}
 }
 
 func errOverloaded() error {
-	return &policy.Error{Code: policy.CodeOverloaded, Reason: policy.ReasonOverloaded,
-		Detail: "too many requests wait for the store; nothing was decided or charged"}
+	return &policy.Error{
+		Code: policy.CodeOverloaded, Reason: policy.ReasonOverloaded,
+		Detail: "no further request can wait for the store now; nothing was decided or charged",
+	}
 }
 
 // errStale answers who was matched under a policy set that is not the store's.
 func errStale() error {
-	return &policy.Error{Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
-		Detail: "the policies changed while this was decided; nothing was charged"}
+	return &policy.Error{
+		Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
+		Detail: "the policies changed while this was decided; nothing was charged",
+	}
 }

@@ -28,7 +28,10 @@ func newSingle() *single {
 // [*policy.Error], of reasons no-policy, invalid-request, cost-not-allowed,
 // policy-behind, not-yet, store-unavailable, overloaded and internal.
 func (l *Limiter) Decide(ctx context.Context, request *policy.Request) (policy.Decision, error) {
-	s := l.singles.Get().(*single)
+	s, ok := l.singles.Get().(*single)
+	if !ok {
+		s = newSingle()
+	}
 	c := &s.call
 	c.deadline = l.deadline(ctx, time.Now(), request)
 	var set *inForce
@@ -38,7 +41,7 @@ func (l *Limiter) Decide(ctx context.Context, request *policy.Request) (policy.D
 		if err := s.send(ctx); err != nil {
 			return policy.Decision{}, c.problem(set, err) // the call is the lane's: s is not used again
 		}
-		if c.err != nil || c.again == nil || !l.policies.other(ctx, set.Generation(), c.deadline) {
+		if c.again == nil || !l.policies.other(ctx, set.Generation(), c.deadline) {
 			break
 		}
 	}

@@ -136,7 +136,7 @@ func (s *store) functions() []string {
 }
 
 // call notes a call, waits while the store is stopped, and answers from memory.
-func (s *store) call(function string, batch *policy.Batch, answers *policy.Answers) error {
+func (s *store) call(ctx context.Context, function string, batch *policy.Batch, answers *policy.Answers) error {
 	c := sentCall{function: function, batch: *batch}
 	c.batch.Asks = slices.Clone(batch.Asks)
 	s.mu.Lock()
@@ -149,11 +149,13 @@ func (s *store) call(function string, batch *policy.Batch, answers *policy.Answe
 	if err := meets(c); err != nil {
 		return err
 	}
-	return s.answer(c, status, answers)
+	return s.answer(ctx, c, status, answers)
 }
 
 // answer decides what status leaves to be decided.
-func (s *store) answer(c sentCall, status func(sentCall, policy.Key) policy.AskStatus, answers *policy.Answers) error {
+func (s *store) answer(
+	ctx context.Context, c sentCall, status func(sentCall, policy.Key) policy.AskStatus, answers *policy.Answers,
+) error {
 	decided := c.batch
 	decided.NowMicros = s.nowMicros()
 	decided.Asks = nil
@@ -164,7 +166,7 @@ func (s *store) answer(c sentCall, status func(sentCall, policy.Key) policy.AskS
 		}
 	}
 	var inMemory policy.Answers
-	if err := s.Decide(context.Background(), &decided, &inMemory); err != nil {
+	if err := s.Decide(ctx, &decided, &inMemory); err != nil {
 		return fault(policy.StoreFaulty)
 	}
 	answers.Stale, answers.NowMicros, answers.Asks = inMemory.Stale, inMemory.NowMicros, answers.Asks[:0]
@@ -228,12 +230,12 @@ func (s *store) newSession() limiter.Session {
 	return &session{store: s}
 }
 
-func (c *session) Take(_ context.Context, batch *policy.Batch, answers *policy.Answers) error {
-	return c.store.call(take, batch, answers)
+func (c *session) Take(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error {
+	return c.store.call(ctx, take, batch, answers)
 }
 
-func (c *session) TakeNew(_ context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error {
-	return c.store.call("take_new "+hold.String(), batch, answers)
+func (c *session) TakeNew(ctx context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error {
+	return c.store.call(ctx, "take_new "+hold.String(), batch, answers)
 }
 
 func (c *session) Recover(context.Context) error {
