@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/rationhq/ration/internal/dbtest"
@@ -144,18 +143,5 @@ func TestAddressInUse(t *testing.T) {
 	code, _, errs := command(t, environ, "", "serve")
 	if code != exitFailed || !strings.Contains(errs, "RATION_ADMIN_ADDR") {
 		t.Errorf("on an address in use: %d %s", code, errs)
-	}
-}
-
-func TestSignalEndsInGoodOrder(t *testing.T) {
-	t.Parallel()
-	i := spawn(t, newDatabase(t))
-	i.put(t, "p", slow("op", 10, ""), 0)
-	i.mustAsk(t, request("op", "A"))
-	if err := i.process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := i.stop(); code != exitDone {
-		t.Errorf("after SIGTERM it ends with %d", code)
 	}
 }
