@@ -2,8 +2,11 @@ package limiter
 
 import (
 	"bytes"
+	"context"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
 	"github.com/rationhq/ration/policy"
@@ -124,23 +127,59 @@ func TestCallersOfAGroupAreInOrderOfArrival(t *testing.T) {
 	}
 }
 
+// answering is a session that admits everybody, after what a test wants to
+// happen during the call.
+type answering struct{ meanwhile func() }
+
+func (a answering) Take(_ context.Context, batch *policy.Batch, answers *policy.Answers) error {
+	a.meanwhile()
+	answers.Asks = answers.Asks[:0]
+	for i := range batch.Asks {
+		answers.Asks = append(answers.Asks, policy.Answer{Admitted: batch.Asks[i].Count})
+	}
+	return nil
+}
+
+func (a answering) TakeNew(ctx context.Context, _ policy.Hold, batch *policy.Batch, answers *policy.Answers) error {
+	return a.Take(ctx, batch, answers)
+}
+
+func (answering) Recover(context.Context) error { return nil }
+func (answering) Close()                        {}
+
 // What has been decided can be forgotten: no buffer of the lane holds it.
 func TestBuffersKeepNoCallAlive(t *testing.T) {
 	t.Parallel()
-	l := &lane{queueMax: 10, wake: make(chan struct{}, 1), gathering: newGathering(2)}
-	for range 3 { // fills both buffers of the queue
-		var calls []*call
-		for key := range byte(3) {
-			calls = append(calls, waitingCall(key, 1, false, 1))
+	metrics, err := NewMetrics(prometheus.NewPedanticRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lane{metrics: metrics, queueMax: 100, waitMax: time.Minute, wake: make(chan struct{}, 1), gathering: newGathering(2)}
+	var all []*call
+	arrive := func() {
+		for key := range byte(6) {
+			c := waitingCall(key/2, 1, false, 1)
+			c.waiter = newWaiter()
+			c.waiter.open.Store(1)
+			all = append(all, c)
+			if l.push(c) != 1 {
+				t.Fatal("no room")
+			}
 		}
-		if room := l.push(calls...); room != len(calls) {
-			t.Fatalf("room for %d", room)
+	}
+	batches := 0
+	l.session = answering{meanwhile: func() {
+		if batches++; batches < 5 {
+			arrive()
+		} else {
+			l.close()
 		}
-		for l.collect() {
-			before := len(l.backlog)
-			_, l.backlog = l.gathering.take(l.backlog)
-			l.taken(before - len(l.backlog))
-			l.gathering.release()
+	}}
+	arrive()
+	l.run(t.Context())
+	for _, c := range all {
+		if c.state.Load() != done || c.next != nil {
+			t.Error("a call is not done, or holds another")
 		}
 	}
 	for _, buffer := range [][]*call{l.arrivals, l.backlog} {
