@@ -8,13 +8,13 @@ domain policy_name as text CHECK ((VALUE ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'::
 
 -- relations
 table audit
-table bucket_durable
+table bucket_durable with fillfactor=80
 table policy
 table policy_set
 table policy_version
 table schema_version
 table state_loss
-unlogged table bucket_fast
+unlogged table bucket_fast with fillfactor=80
 unlogged table incarnation_marker
 view bucket_now
 
