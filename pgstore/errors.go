@@ -68,6 +68,13 @@ func fault(err error) policy.StoreFault {
 	return policy.StoreFaulty
 }
 
+// outdated says whether an error is about a prepared statement that the server
+// no longer has (26000) or whose result has changed since (0A000).
+func outdated(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (server.Code == "26000" || server.Code == "0A000")
+}
+
 // undefined says whether an error is about a schema or table that is not there.
 func undefined(err error) bool {
 	var server *pgconn.PgError

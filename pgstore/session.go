@@ -30,15 +30,19 @@ func (s *Store) NewSession() *Session {
 	return &Session{store: s, prepared: make(map[string]*pgconn.StatementDescription)}
 }
 
+// answered are the results that decode reads, by name: a function may come to
+// answer more.
+const answered = "SELECT o_stale, o_now, o_element, o_admitted, o_remaining, o_retry_after, o_reset_after FROM ration."
+
 // The texts of the decision functions' calls, by durability.
 var (
 	takeSQL = [...]string{
-		policy.Fast:    "SELECT * FROM ration.take_v1($1, $2, $3, $4, $5, $6, $7)",
-		policy.Durable: "SELECT * FROM ration.take_durable_v1($1, $2, $3, $4, $5, $6, $7)",
+		policy.Fast:    answered + "take_v1($1, $2, $3, $4, $5, $6, $7)",
+		policy.Durable: answered + "take_durable_v1($1, $2, $3, $4, $5, $6, $7)",
 	}
 	takeNewSQL = [...]string{
-		policy.Fast:    "SELECT * FROM ration.take_new_v1($1, $2, $3, $4, $5, $6, $7, $8)",
-		policy.Durable: "SELECT * FROM ration.take_new_durable_v1($1, $2, $3, $4, $5, $6, $7, $8)",
+		policy.Fast:    answered + "take_new_v1($1, $2, $3, $4, $5, $6, $7, $8)",
+		policy.Durable: answered + "take_new_durable_v1($1, $2, $3, $4, $5, $6, $7, $8)",
 	}
 )
 
@@ -70,11 +74,22 @@ func (s *Session) Close() {
 // binary asks for every parameter and result in the binary protocol.
 var binaryFormat = []int16{1}
 
-// decide makes one call. The bound of the call is the connection's deadline
-// and not a context: that spares a goroutine for each call, and the server is
-// not asked to cancel, since cancelling a COMMIT that waits for a standby
-// would report success.
+// decide makes one call, and once more on a fresh connection where the
+// prepared statement is not what it was: it was refused before it ran.
 func (s *Session) decide(ctx context.Context, sql string, hold []byte, batch *policy.Batch, answers *policy.Answers) error {
+	err := s.call(ctx, sql, hold, batch, answers)
+	if outdated(err) {
+		s.abandon()
+		err = s.call(ctx, sql, hold, batch, answers)
+	}
+	return err
+}
+
+// call makes one call. Its bound is the connection's deadline and not a
+// context: that spares a goroutine for each call, and the server is not asked
+// to cancel, since cancelling a COMMIT that waits for a standby would report
+// success.
+func (s *Session) call(ctx context.Context, sql string, hold []byte, batch *policy.Batch, answers *policy.Answers) error {
 	statement, err := s.statement(ctx, sql)
 	if err != nil {
 		return err
@@ -89,14 +104,9 @@ func (s *Session) decide(ctx context.Context, sql string, hold []byte, batch *po
 	for result.NextRow() {
 		decoded = decode(result.Values(), len(batch.Asks), answers)
 	}
-	_, err = result.Close()
-	if err != nil {
+	if _, err = result.Close(); err != nil {
 		var server *pgconn.PgError
 		if !errors.As(err, &server) || conn.IsClosed() {
-			s.abandon()
-		} else if server.Code == "0A000" || server.Code == "26000" {
-			// The function's result changed under a cached plan, or the statement is not known where we are now:
-			// a fresh connection prepares anew.
 			s.abandon()
 		}
 		return interpret("decide", err)
