@@ -225,5 +225,6 @@ role ration_service login
 -- settings in this database
 ration_service: default_transaction_isolation=read committed
 ration_service: idle_in_transaction_session_timeout=10s
+ration_service: jit=off
 ration_service: lock_timeout=40ms
 ration_service: statement_timeout=40ms

@@ -17,7 +17,9 @@ BEGIN
         'statement_timeout = ''40ms''',
         'lock_timeout = ''40ms''',
         -- A transaction of the service is one call: a longer one is a fault that would hold back vacuum.
-        'idle_in_transaction_session_timeout = ''10s''']
+        'idle_in_transaction_session_timeout = ''10s''',
+        -- The pinned plans forbid scans by a cost so high that PostgreSQL would compile every one of them: 50 ms a call.
+        'jit = off']
     LOOP
         EXECUTE format('ALTER ROLE ration_service IN DATABASE %I SET %s', current_database(), v_setting);
     END LOOP;
