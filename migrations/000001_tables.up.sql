@@ -83,9 +83,9 @@ CREATE TABLE ration.policy (
 CREATE INDEX policy_generation ON ration.policy (generation);
 
 -- Buckets. The columns stand in an order that leaves no padding. No index but the primary key: an index on a column that a
--- decision writes would rule out heap-only updates. They also need room on their page: of 9,600 updates of 2,000 rows in
--- batches of 64, 97.3 % were heap-only at fillfactor 100, 99.6 % at 90 and all of them at 80. A long transaction anywhere in
--- the cluster delays the pruning that makes room again; what is free from the start lasts meanwhile.
+-- decision writes would rule out heap-only updates. They also need room on their page, but not more than they use: below
+-- its fillfactor every access prunes the page. Over 500,000 decisions on 1,000,000 rows in batches of 128, 94.0 % of the
+-- updates were heap-only at fillfactor 100 and all of them at 90 and 80; a decision cost 20.9, 19.0 and 25.8 µs.
 CREATE UNLOGGED TABLE ration.bucket_fast (
     balance bigint NOT NULL,   -- units held at `at` under `version`
     at      bigint NOT NULL,   -- never moves back
@@ -95,7 +95,7 @@ CREATE UNLOGGED TABLE ration.bucket_fast (
     version int    NOT NULL,
     took    int    NOT NULL,   -- callers admitted by the last decision: RETURNING sees only the new row
     PRIMARY KEY (shard, key)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 90);
 CREATE TABLE ration.bucket_durable (
     balance bigint NOT NULL,
     at      bigint NOT NULL,
@@ -105,7 +105,7 @@ CREATE TABLE ration.bucket_durable (
     version int    NOT NULL,
     took    int    NOT NULL,
     PRIMARY KEY (shard, key)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 90);
 
 -- What operators did. Rows are only ever added.
 CREATE TABLE ration.audit (

@@ -30,7 +30,6 @@ RETURN CASE WHEN p_units > 0 THEN greatest(0, p_ahead) + (p_units - 1) / p_rate 
 -- SQLSTATE: RN003 p_now is given and the database is not marked as a test clock (use_test_clock_v1).
 CREATE OR REPLACE FUNCTION ration.clock_v1(p_now bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF p_now IS NULL THEN
@@ -67,22 +66,25 @@ CREATE OR REPLACE FUNCTION ration.guard_v1(
 RETURNS boolean LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_generation  bigint;
-    v_incarnation uuid;
+    v_length     constant int := cardinality(p_keys);
+    v_generation bigint;
+    v_alive      boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION USING ERRCODE = 'RN001', MESSAGE = 'a decision needs isolation level READ COMMITTED';
     END IF;
     -- NULL must never stand for nothing to pay: each condition has to be true, not merely not false.
-    IF (p_generation IS NOT NULL AND cardinality(p_keys) <= 1024 AND array_dims(p_keys) = '[1:' || cardinality(p_keys) || ']'
-        AND array_dims(p_policies) = array_dims(p_keys) AND array_dims(p_costs) = array_dims(p_keys)
-        AND array_dims(p_counts) = array_dims(p_keys) AND 1 <= ALL (p_costs) AND 0 <= ALL (p_counts)
+    IF (p_generation IS NOT NULL AND v_length BETWEEN 1 AND 1024 AND array_upper(p_keys, 1) = v_length
+        AND array_upper(p_policies, 1) = v_length AND cardinality(p_policies) = v_length
+        AND array_upper(p_costs, 1) = v_length AND cardinality(p_costs) = v_length AND 1 <= ALL (p_costs)
+        AND array_upper(p_counts, 1) = v_length AND cardinality(p_counts) = v_length AND 0 <= ALL (p_counts)
         AND array_position(p_policies, NULL) IS NULL AND array_position(p_keys, NULL) IS NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004',
             MESSAGE = 'a call takes 1 to 1024 elements, as many policies, keys, costs >= 1 and counts >= 0';
     END IF;
-    SELECT s.generation, s.incarnation INTO v_generation, v_incarnation FROM ration.policy_set AS s;
-    IF p_fast AND NOT EXISTS (SELECT FROM ration.incarnation_marker AS m WHERE m.incarnation = v_incarnation) THEN
+    SELECT s.generation, m.incarnation IS NOT NULL INTO v_generation, v_alive
+    FROM ration.policy_set AS s LEFT JOIN ration.incarnation_marker AS m ON m.incarnation = s.incarnation;
+    IF p_fast AND NOT v_alive THEN
         RAISE EXCEPTION USING ERRCODE = 'RN002', MESSAGE = 'the fast state was lost in a crash: call ration.recover_v1';
     END IF;
     RETURN v_generation = p_generation;
@@ -192,9 +194,8 @@ BEGIN
     o_now := ration.clock_v1(p_now);
     -- durable: PERFORM ration.commit_durably_v1();
 
-    -- A subquery with an ORDER BY of its own cannot be flattened: rows are locked ascending if it drives the loop. It does,
-    -- since even the shard is found in it only, and as an array, by which no scan of the table is ordered or bounded: else
-    -- a session that planned while the table was tiny would go on reading all of it.
+    -- The sorted elements are the outer side, so rows are locked ascending: neither a subquery with an ORDER BY nor one with
+    -- an OFFSET is flattened, and what is LATERAL to them cannot come first.
     -- b.version = q.version: after a wait for a lock PostgreSQL checks the new row against the policy row it read before.
     -- p.generation: a policy changed since the guard's look is not this call's any more.
     WITH taken AS (
@@ -205,15 +206,16 @@ BEGIN
             at = greatest(b.at, o_now),
             took = CASE WHEN q.count = 1 THEN 1 ELSE
                        least(q.count, ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) / q.need) END
-        FROM (SELECT e.element, ARRAY[p_shard] AS shards, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
-                     CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need
-              FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
-              JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
-              WHERE e.count > 0
-              ORDER BY e.key) AS q
-        WHERE b.shard = ANY (q.shards) AND b.key = q.key AND b.version = q.version
+        FROM (SELECT k.element, k.key, p_counts[k.element] AS count, p.version, p.n, p.d, p.capacity_units,
+                     CASE WHEN p_costs[k.element] <= p.capacity THEN p_costs[k.element] * p.d END AS need
+              FROM (SELECT i AS element, p_keys[i] AS key
+                    FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_counts[i] > 0 ORDER BY 2) AS k
+              CROSS JOIN LATERAL (SELECT * FROM ration.policy AS f
+                                  WHERE f.number = p_policies[k.element] AND f.generation <= p_generation OFFSET 0) AS p
+              OFFSET 0) AS q
+        WHERE b.shard = p_shard AND b.key = q.key AND b.version = q.version
           AND ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) >= q.need
-        RETURNING q.element::int, b.took, b.balance / q.d AS remaining,
+        RETURNING q.element, b.took, b.balance / q.d AS remaining,
                   ration.wait_v1(q.need - b.balance, q.n, b.at - o_now) AS retry_after,
                   ration.wait_v1(q.capacity_units - b.balance, q.n, b.at - o_now) AS reset_after)
     SELECT array_agg(t.element), array_agg(t.took), array_agg(t.remaining), array_agg(t.retry_after), array_agg(t.reset_after)
@@ -288,9 +290,8 @@ BEGIN
     o_now := ration.clock_v1(p_now);
     PERFORM ration.commit_durably_v1();
 
-    -- A subquery with an ORDER BY of its own cannot be flattened: rows are locked ascending if it drives the loop. It does,
-    -- since even the shard is found in it only, and as an array, by which no scan of the table is ordered or bounded: else
-    -- a session that planned while the table was tiny would go on reading all of it.
+    -- The sorted elements are the outer side, so rows are locked ascending: neither a subquery with an ORDER BY nor one with
+    -- an OFFSET is flattened, and what is LATERAL to them cannot come first.
     -- b.version = q.version: after a wait for a lock PostgreSQL checks the new row against the policy row it read before.
     -- p.generation: a policy changed since the guard's look is not this call's any more.
     WITH taken AS (
@@ -301,15 +302,16 @@ BEGIN
             at = greatest(b.at, o_now),
             took = CASE WHEN q.count = 1 THEN 1 ELSE
                        least(q.count, ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) / q.need) END
-        FROM (SELECT e.element, ARRAY[p_shard] AS shards, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
-                     CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need
-              FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
-              JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
-              WHERE e.count > 0
-              ORDER BY e.key) AS q
-        WHERE b.shard = ANY (q.shards) AND b.key = q.key AND b.version = q.version
+        FROM (SELECT k.element, k.key, p_counts[k.element] AS count, p.version, p.n, p.d, p.capacity_units,
+                     CASE WHEN p_costs[k.element] <= p.capacity THEN p_costs[k.element] * p.d END AS need
+              FROM (SELECT i AS element, p_keys[i] AS key
+                    FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_counts[i] > 0 ORDER BY 2) AS k
+              CROSS JOIN LATERAL (SELECT * FROM ration.policy AS f
+                                  WHERE f.number = p_policies[k.element] AND f.generation <= p_generation OFFSET 0) AS p
+              OFFSET 0) AS q
+        WHERE b.shard = p_shard AND b.key = q.key AND b.version = q.version
           AND ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) >= q.need
-        RETURNING q.element::int, b.took, b.balance / q.d AS remaining,
+        RETURNING q.element, b.took, b.balance / q.d AS remaining,
                   ration.wait_v1(q.need - b.balance, q.n, b.at - o_now) AS retry_after,
                   ration.wait_v1(q.capacity_units - b.balance, q.n, b.at - o_now) AS reset_after)
     SELECT array_agg(t.element), array_agg(t.took), array_agg(t.remaining), array_agg(t.retry_after), array_agg(t.reset_after)

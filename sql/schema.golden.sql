@@ -8,13 +8,13 @@ domain policy_name as text CHECK ((VALUE ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'::
 
 -- relations
 table audit
-table bucket_durable with fillfactor=80
+table bucket_durable with fillfactor=90
 table policy
 table policy_set
 table policy_version
 table schema_version
 table state_loss
-unlogged table bucket_fast with fillfactor=80
+unlogged table bucket_fast with fillfactor=90
 unlogged table incarnation_marker
 view bucket_now
 
@@ -139,7 +139,7 @@ function bucket_key(p_policy text, p_attributes jsonb) returns uuid language plp
 function canonical_target_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
 function clean_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
-function clock_v1(p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp
+function clock_v1(p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile
 function commit_durably_v1() returns void language plpgsql volatile
 function configure_roles_v1() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp
 function fold_case_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp

@@ -6,7 +6,6 @@
 -- SQLSTATE: RN003 p_now is given and the database is not marked as a test clock (use_test_clock_v1).
 CREATE OR REPLACE FUNCTION ration.clock_v1(p_now bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF p_now IS NULL THEN

@@ -11,22 +11,25 @@ CREATE OR REPLACE FUNCTION ration.guard_v1(
 RETURNS boolean LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_generation  bigint;
-    v_incarnation uuid;
+    v_length     constant int := cardinality(p_keys);
+    v_generation bigint;
+    v_alive      boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION USING ERRCODE = 'RN001', MESSAGE = 'a decision needs isolation level READ COMMITTED';
     END IF;
     -- NULL must never stand for nothing to pay: each condition has to be true, not merely not false.
-    IF (p_generation IS NOT NULL AND cardinality(p_keys) <= 1024 AND array_dims(p_keys) = '[1:' || cardinality(p_keys) || ']'
-        AND array_dims(p_policies) = array_dims(p_keys) AND array_dims(p_costs) = array_dims(p_keys)
-        AND array_dims(p_counts) = array_dims(p_keys) AND 1 <= ALL (p_costs) AND 0 <= ALL (p_counts)
+    IF (p_generation IS NOT NULL AND v_length BETWEEN 1 AND 1024 AND array_upper(p_keys, 1) = v_length
+        AND array_upper(p_policies, 1) = v_length AND cardinality(p_policies) = v_length
+        AND array_upper(p_costs, 1) = v_length AND cardinality(p_costs) = v_length AND 1 <= ALL (p_costs)
+        AND array_upper(p_counts, 1) = v_length AND cardinality(p_counts) = v_length AND 0 <= ALL (p_counts)
         AND array_position(p_policies, NULL) IS NULL AND array_position(p_keys, NULL) IS NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004',
             MESSAGE = 'a call takes 1 to 1024 elements, as many policies, keys, costs >= 1 and counts >= 0';
     END IF;
-    SELECT s.generation, s.incarnation INTO v_generation, v_incarnation FROM ration.policy_set AS s;
-    IF p_fast AND NOT EXISTS (SELECT FROM ration.incarnation_marker AS m WHERE m.incarnation = v_incarnation) THEN
+    SELECT s.generation, m.incarnation IS NOT NULL INTO v_generation, v_alive
+    FROM ration.policy_set AS s LEFT JOIN ration.incarnation_marker AS m ON m.incarnation = s.incarnation;
+    IF p_fast AND NOT v_alive THEN
         RAISE EXCEPTION USING ERRCODE = 'RN002', MESSAGE = 'the fast state was lost in a crash: call ration.recover_v1';
     END IF;
     RETURN v_generation = p_generation;

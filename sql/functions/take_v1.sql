@@ -38,9 +38,8 @@ BEGIN
     o_now := ration.clock_v1(p_now);
     -- durable: PERFORM ration.commit_durably_v1();
 
-    -- A subquery with an ORDER BY of its own cannot be flattened: rows are locked ascending if it drives the loop. It does,
-    -- since even the shard is found in it only, and as an array, by which no scan of the table is ordered or bounded: else
-    -- a session that planned while the table was tiny would go on reading all of it.
+    -- The sorted elements are the outer side, so rows are locked ascending: neither a subquery with an ORDER BY nor one with
+    -- an OFFSET is flattened, and what is LATERAL to them cannot come first.
     -- b.version = q.version: after a wait for a lock PostgreSQL checks the new row against the policy row it read before.
     -- p.generation: a policy changed since the guard's look is not this call's any more.
     WITH taken AS (
@@ -51,15 +50,16 @@ BEGIN
             at = greatest(b.at, o_now),
             took = CASE WHEN q.count = 1 THEN 1 ELSE
                        least(q.count, ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) / q.need) END
-        FROM (SELECT e.element, ARRAY[p_shard] AS shards, e.key, e.count, p.version, p.n, p.d, p.capacity_units,
-                     CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need
-              FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
-              JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
-              WHERE e.count > 0
-              ORDER BY e.key) AS q
-        WHERE b.shard = ANY (q.shards) AND b.key = q.key AND b.version = q.version
+        FROM (SELECT k.element, k.key, p_counts[k.element] AS count, p.version, p.n, p.d, p.capacity_units,
+                     CASE WHEN p_costs[k.element] <= p.capacity THEN p_costs[k.element] * p.d END AS need
+              FROM (SELECT i AS element, p_keys[i] AS key
+                    FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_counts[i] > 0 ORDER BY 2) AS k
+              CROSS JOIN LATERAL (SELECT * FROM ration.policy AS f
+                                  WHERE f.number = p_policies[k.element] AND f.generation <= p_generation OFFSET 0) AS p
+              OFFSET 0) AS q
+        WHERE b.shard = p_shard AND b.key = q.key AND b.version = q.version
           AND ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) >= q.need
-        RETURNING q.element::int, b.took, b.balance / q.d AS remaining,
+        RETURNING q.element, b.took, b.balance / q.d AS remaining,
                   ration.wait_v1(q.need - b.balance, q.n, b.at - o_now) AS retry_after,
                   ration.wait_v1(q.capacity_units - b.balance, q.n, b.at - o_now) AS reset_after)
     SELECT array_agg(t.element), array_agg(t.took), array_agg(t.remaining), array_agg(t.retry_after), array_agg(t.reset_after)
