@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Decisions over HTTP beside the same handler with the store left out, in turns of one run, by wrk with 64 connections.
+#
+#   loadtest/http.sh [SECONDS]      30 by default; the smoke run takes 2
+#
+# It starts `ration dev` and the floor on free loopback ports, installs a policy that always allows, warms the keys up and
+# prints a table. Non-2xx answers other than denials are reported by wrk and make the run fail.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-30}
+rounds=${ROUNDS:-3}
+connections=${CONNECTIONS:-64}
+command -v wrk >/dev/null || { echo "wrk is not installed (Debian package wrk)"; exit 1; }
+
+work=$(mktemp -d)
+chmod 755 "$work"
+service= floor=
+finish() {
+  [[ -z $service ]] || kill -INT "$service" 2>/dev/null || true
+  [[ -z $floor ]] || kill -INT "$floor" 2>/dev/null || true
+  wait || true
+  rm -rf "$work"
+}
+trap finish EXIT
+
+port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+http=127.0.0.1:$(port) admin=127.0.0.1:$(port) metrics=127.0.0.1:$(port) bare=127.0.0.1:$(port)
+
+go build -o "$work" ./cmd/ration ./internal/floor
+RATION_DEV_DIR=$work/dev RATION_HTTP_ADDR=$http RATION_ADMIN_ADDR=$admin RATION_METRICS_ADDR=$metrics \
+  "$work/ration" dev >"$work/service.log" 2>&1 &
+service=$!
+"$work/floor" "$bare" >"$work/floor.log" 2>&1 &
+floor=$!
+for _ in $(seq 300); do grep -q '^ready' "$work/service.log" && break; sleep 0.2; done
+grep -q '^ready' "$work/service.log" || { cat "$work/service.log"; exit 1; }
+
+curl -sf -X PUT "http://$admin/v1/policies/bench" -H 'If-None-Match: *' -H 'Content-Type: application/json' -d '{
+  "match": {"operations": ["bench"]}, "per": ["account"],
+  "limit": {"algorithm": "token_bucket", "capacity": 1000000, "refillTokens": 1000, "refillSeconds": 1}}' >/dev/null
+
+# run NAME URL SCRIPT PER_REQUEST: one line of the table, and the rate in $rate
+run() {
+  local out
+  out=$(wrk -t1 -c"$connections" -d"${seconds}s" --latency -s "loadtest/wrk/$3" "$2")
+  if grep -q 'Non-2xx\|Socket errors' <<<"$out"; then echo "$out"; exit 1; fi
+  rate=$(awk -v n="$4" '/Requests\/sec/{printf "%.0f", $2 * n}' <<<"$out")
+  printf '%-44s %10s decisions/s   p50 %-8s p99 %s\n' "$1" "$rate" \
+    "$(awk '$1=="50%"{print $2}' <<<"$out")" "$(awk '$1=="99%"{print $2}' <<<"$out")"
+}
+
+export ACCOUNTS=${ACCOUNTS:-1000000}
+echo "# $connections connections, $seconds s a turn, $ACCOUNTS accounts, $(nproc) cores with load generator, service and PostgreSQL on them"
+wrk -t1 -c8 -d"$((seconds < 10 ? 2 : 20))s" -s loadtest/wrk/batch.lua "http://$http" >/dev/null # rows for most keys
+single=0 floored=0
+for _ in $(seq "$rounds"); do
+  run "single decisions" "http://$http/internal/rate-decisions" decide.lua 1; single=$((single + rate))
+  run "the same handler, store left out" "http://$bare/internal/rate-decisions" decide.lua 1; floored=$((floored + rate))
+done
+connections=8
+run "batches of 100, 8 connections" "http://$http" batch.lua 100
+awk -v a="$single" -v b="$floored" 'BEGIN{printf "single decisions against the floor: %.2f\n", a / b}'
