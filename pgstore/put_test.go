@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -177,24 +178,36 @@ func TestInstalledAtNeverMovesBack(t *testing.T) {
 	}
 }
 
+// changeMax bounds the wait for a word of a change.
+const changeMax = 30 * time.Second
+
 func TestListenHearsChanges(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), changeMax)
+	defer cancel()
 	changed := make(chan struct{}, 100)
+	hear := func(of string) {
+		t.Helper()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("nobody was told of %s", of)
+		}
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- b.store.Listen(ctx, slog.New(slog.DiscardHandler), func() { changed <- struct{}{} }) }()
-	<-changed // listening from here on
+	hear("the beginning")
 	b.install("p", 0, shape{capacity: 1}, 0)
-	<-changed
+	hear("the first version")
 	b.install("p", 1, shape{capacity: 1}, 0) // the same content: nobody is told
 	b.install("p", 1, shape{capacity: 2}, 0)
-	<-changed
+	hear("the second version")
 	// The connection breaks: what changed meanwhile is asked for when it is made again.
 	b.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ration_policy'")
-	<-changed
+	hear("the new connection")
 	b.install("p", 2, shape{capacity: 3}, 0)
-	<-changed
+	hear("the third version")
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("its end by the context is no error: %v", err)
