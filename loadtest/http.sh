@@ -23,19 +23,19 @@ finish() {
 }
 trap finish EXIT
 
-port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-http=127.0.0.1:$(port) admin=127.0.0.1:$(port) metrics=127.0.0.1:$(port) bare=127.0.0.1:$(port)
-
 go build -o "$work" ./cmd/ration ./internal/floor
-RATION_DEV_DIR=$work/dev RATION_HTTP_ADDR=$http RATION_ADMIN_ADDR=$admin RATION_METRICS_ADDR=$metrics \
+RATION_DEV_DIR=$work/dev RATION_HTTP_ADDR=127.0.0.1:0 RATION_ADMIN_ADDR=127.0.0.1:0 RATION_METRICS_ADDR=127.0.0.1:0 \
   "$work/ration" dev >"$work/service.log" 2>&1 &
 service=$!
-"$work/floor" "$bare" >"$work/floor.log" 2>&1 &
+"$work/floor" 127.0.0.1:0 >"$work/floor.log" 2>&1 &
 floor=$!
-for _ in $(seq 300); do grep -q '^ready' "$work/service.log" && break; sleep 0.2; done
+for _ in $(seq 300); do grep -q '^ready' "$work/service.log" && [[ -s $work/floor.log ]] && break; sleep 0.2; done
 grep -q '^ready' "$work/service.log" || { cat "$work/service.log"; exit 1; }
+http=$(sed -n 's/^ready: decisions \([^,]*\),.*/\1/p' "$work/service.log")
+admin=$(sed -n 's/^ready: .*administration \([^,]*\),.*/\1/p' "$work/service.log")
+bare=$(head -n 1 "$work/floor.log")
 
-curl -sf -X PUT "http://$admin/v1/policies/bench" -H 'If-None-Match: *' -H 'Content-Type: application/json' -d '{
+curl -sf -X PUT "$admin/v1/policies/bench" -H 'If-None-Match: *' -H 'Content-Type: application/json' -d '{
   "match": {"operations": ["bench"]}, "per": ["account"],
   "limit": {"algorithm": "token_bucket", "capacity": 1000000, "refillTokens": 1000, "refillSeconds": 1}}' >/dev/null
 
@@ -51,12 +51,12 @@ run() {
 
 export ACCOUNTS=${ACCOUNTS:-1000000}
 echo "# $connections connections, $seconds s a turn, $ACCOUNTS accounts, $(nproc) cores with load generator, service and PostgreSQL on them"
-wrk -t1 -c8 -d"$((seconds < 10 ? 2 : 20))s" -s loadtest/wrk/batch.lua "http://$http" >/dev/null # rows for most keys
+wrk -t1 -c8 -d"$((seconds < 10 ? 2 : 20))s" -s loadtest/wrk/batch.lua "$http" >/dev/null # rows for most keys
 single=0 floored=0
 for _ in $(seq "$rounds"); do
-  run "single decisions" "http://$http/internal/rate-decisions" decide.lua 1; single=$((single + rate))
-  run "the same handler, store left out" "http://$bare/internal/rate-decisions" decide.lua 1; floored=$((floored + rate))
+  run "single decisions" "$http/internal/rate-decisions" decide.lua 1; single=$((single + rate))
+  run "the same handler, store left out" "$bare/internal/rate-decisions" decide.lua 1; floored=$((floored + rate))
 done
 connections=8
-run "batches of 100, 8 connections" "http://$http" batch.lua 100
+run "batches of 100, 8 connections" "$http" batch.lua 100
 awk -v a="$single" -v b="$floored" 'BEGIN{printf "single decisions against the floor: %.2f\n", a / b}'

@@ -47,6 +47,7 @@ func run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	fmt.Printf("http://%s\n", listener.Addr())
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.Serve(listener); ctx.Err() == nil {
 		return fmt.Errorf("serve: %w", err)

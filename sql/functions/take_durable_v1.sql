@@ -40,8 +40,10 @@ BEGIN
     o_now := ration.clock_v1(p_now);
     PERFORM ration.commit_durably_v1();
 
-    -- The sorted elements are the outer side, so rows are locked ascending: neither a subquery with an ORDER BY nor one with
-    -- an OFFSET is flattened, and what is LATERAL to them cannot come first.
+    -- The sorted elements are the outer side, so rows are locked ascending, whatever the planner believes of the tables: a
+    -- subquery with an ORDER BY or an OFFSET is not flattened, what is LATERAL to it cannot come before it, and a row of the
+    -- bucket table can only be found through an element: = ANY of an array gives no order to merge by, so walking the whole
+    -- index, which would come first while a table is small, is no candidate.
     -- b.version = q.version: after a wait for a lock PostgreSQL checks the new row against the policy row it read before.
     -- p.generation: a policy changed since the guard's look is not this call's any more.
     WITH taken AS (
@@ -52,14 +54,14 @@ BEGIN
             at = greatest(b.at, o_now),
             took = CASE WHEN q.count = 1 THEN 1 ELSE
                        least(q.count, ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) / q.need) END
-        FROM (SELECT k.element, k.key, p_counts[k.element] AS count, p.version, p.n, p.d, p.capacity_units,
+        FROM (SELECT k.element, k.key, p_shard AS shard, p_counts[k.element] AS count, p.version, p.n, p.d, p.capacity_units,
                      CASE WHEN p_costs[k.element] <= p.capacity THEN p_costs[k.element] * p.d END AS need
               FROM (SELECT i AS element, p_keys[i] AS key
                     FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_counts[i] > 0 ORDER BY 2) AS k
-              CROSS JOIN LATERAL (SELECT * FROM ration.policy AS f
+              CROSS JOIN LATERAL (SELECT f.version, f.n, f.d, f.capacity, f.capacity_units FROM ration.policy AS f
                                   WHERE f.number = p_policies[k.element] AND f.generation <= p_generation OFFSET 0) AS p
               OFFSET 0) AS q
-        WHERE b.shard = p_shard AND b.key = q.key AND b.version = q.version
+        WHERE b.shard = ANY (ARRAY[q.shard]) AND b.key = q.key AND b.version = q.version
           AND ration.settled_v1(b.balance, b.at, o_now, q.n, q.capacity_units) >= q.need
         RETURNING q.element, b.took, b.balance / q.d AS remaining,
                   ration.wait_v1(q.need - b.balance, q.n, b.at - o_now) AS retry_after,
@@ -72,21 +74,21 @@ BEGIN
     END IF;
 
     -- What was not written is read and answered: denied, never, or peeked. A leftover that would be admitted now is `again`.
-    -- OFFSET 0 keeps the look at a bucket from being flattened: each is found by its key.
     SELECT array_agg(s.element) AS element, array_agg(s.admitted) AS admitted, array_agg(s.remaining) AS remaining,
            array_agg(s.retry_after) AS retry_after, array_agg(s.reset_after) AS reset_after
     INTO r
-    FROM (SELECT e.element, 0 AS admitted, greatest(0, held.settled / p.d) AS remaining,
+    FROM (SELECT e.element, 0 AS admitted, greatest(0, b.settled / p.d) AS remaining,
                  CASE WHEN need.units IS NULL THEN -1
-                      ELSE ration.wait_v1(need.units - held.settled, p.n, b.at - o_now) END AS retry_after,
-                 ration.wait_v1(p.capacity_units - held.settled, p.n, b.at - o_now) AS reset_after
+                      ELSE ration.wait_v1(need.units - b.settled, p.n, b.at - o_now) END AS retry_after,
+                 ration.wait_v1(p.capacity_units - b.settled, p.n, b.at - o_now) AS reset_after
           FROM (SELECT i FROM generate_series(1, cardinality(p_keys)) AS i EXCEPT SELECT unnest(o_element)) AS e (element)
-          JOIN ration.policy AS p ON p.number = p_policies[e.element] AND p.generation <= p_generation
-          CROSS JOIN LATERAL (SELECT f.version, f.balance, f.at FROM ration.bucket_durable AS f
-                              WHERE f.shard = p_shard AND f.key = p_keys[e.element] OFFSET 0) AS b
-          CROSS JOIN LATERAL (SELECT ration.settled_v1(b.balance, b.at, o_now, p.n, p.capacity_units) AS settled) AS held
+          CROSS JOIN LATERAL (SELECT f.version, f.n, f.d, f.capacity, f.capacity_units FROM ration.policy AS f
+                              WHERE f.number = p_policies[e.element] AND f.generation <= p_generation OFFSET 0) AS p
+          CROSS JOIN LATERAL (SELECT f.at, ration.settled_v1(f.balance, f.at, o_now, p.n, p.capacity_units) AS settled
+                              FROM ration.bucket_durable AS f
+                              WHERE f.shard = p_shard AND f.key = p_keys[e.element] AND f.version = p.version OFFSET 0) AS b
           CROSS JOIN LATERAL (SELECT CASE WHEN p_costs[e.element] <= p.capacity THEN p_costs[e.element] * p.d END AS units) AS need
-          WHERE b.version = p.version AND (p_counts[e.element] = 0 OR need.units IS NULL OR held.settled < need.units)) AS s;
+          WHERE p_counts[e.element] = 0 OR need.units IS NULL OR b.settled < need.units) AS s;
     o_element := o_element || r.element;
     o_admitted := o_admitted || r.admitted;
     o_remaining := o_remaining || r.remaining;

@@ -60,7 +60,8 @@ BEGIN
         INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
         SELECT p.idle_balance, p.idle_at, e.key, p_shard, p.number, p.version, 0
         FROM unnest(p_policies, p_keys, p_costs, p_counts) AS e (policy, key, cost, count)
-        JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
+        CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
+                            WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
         WHERE e.count > 0
           AND CASE WHEN e.cost > p.capacity THEN false
                    ELSE ration.settled_v1(p.idle_balance, p.idle_at, o_now, p.n, p.capacity_units) >= e.cost * p.d END
@@ -88,7 +89,8 @@ BEGIN
                     WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units)
                     ELSE 0 END AS admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
-        JOIN ration.policy AS p ON p.number = e.policy AND p.generation <= p_generation
+        CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
+                            WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
         LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at FROM ration.bucket_durable AS f
                            WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
         LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
@@ -104,14 +106,14 @@ BEGIN
         CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND known.answerable IS NOT TRUE AS held) AS mine
         WHERE known.answerable OR mine.held
     ), outcome AS (
-        SELECT s.element, ARRAY[p_shard] AS shards, s.key, s.version, s.admitted, s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance,
-               greatest(s.at, o_now) AS at, s.need, s.d, s.n, s.capacity_units
+        SELECT s.element, p_shard AS shard, s.key, s.version, s.admitted, greatest(s.at, o_now) AS at,
+               s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance, s.need, s.d, s.n, s.capacity_units
         FROM state AS s
     ), taken AS (
         UPDATE ration.bucket_durable AS b
         SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
         FROM outcome AS o
-        WHERE b.shard = ANY (o.shards) AND b.key = o.key AND o.admitted > 0
+        WHERE b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key AND o.admitted > 0
     )
     SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
            array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o_now) END),
