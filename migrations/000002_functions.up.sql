@@ -349,8 +349,8 @@ BEGIN
 END $$;
 
 -- take_new_v1: the settling path: decides what take_v1 answered `again`: rows that are absent, of an older version, or
--- contended. Absent keys are inserted as idle buckets first, then every row is locked ascending, then all is read anew
--- and decided.
+-- contended. Absent keys are inserted first, charged already: an absent bucket is an idle bucket, and whoever inserts its
+-- row decides. Then all other rows are locked ascending, read anew and decided.
 --
 -- Arguments: as take_v1, and p_hold, what to do about rows that other sessions hold:
 --        'wait'   waits for them, until statement_timeout;
@@ -379,7 +379,8 @@ SET enable_mergejoin = off
 SET enable_seqscan = off
 AS $$
 DECLARE
-    v_locked int[];  -- elements whose rows this call holds: only these may be charged
+    v_locked int[];  -- elements whose rows this call has locked: only these may be charged
+    v_own    xid;    -- this transaction, by which the rows that it inserted are known
 BEGIN
     o_stale := NOT ration.guard_v1(true, p_generation, p_policies, p_keys, p_costs, p_counts);
     IF o_stale THEN
@@ -406,20 +407,24 @@ BEGIN
         o_now := ration.clock_v1(p_now);
         -- Only keys that their idle bucket would admit: a denial writes nothing.
         INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
-        SELECT p.idle_balance, p.idle_at, e.key, p_shard, p.number, p.version, 0
+        SELECT idle.settled - idle.admitted * idle.need, greatest(idle.at, o_now), e.key, p_shard, e.policy, idle.version, idle.admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) AS e (policy, key, cost, count)
-        CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
-                            WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
-        WHERE e.count > 0
-          AND CASE WHEN e.cost > p.capacity THEN false
-                   ELSE ration.settled_v1(p.idle_balance, p.idle_at, o_now, p.n, p.capacity_units) >= e.cost * p.d END
+        CROSS JOIN LATERAL (
+            SELECT i.version, i.at, i.settled, i.need, least(e.count, i.settled / i.need) AS admitted
+            FROM (SELECT p.version, p.idle_at AS at, CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need,
+                         ration.settled_v1(p.idle_balance, p.idle_at, o_now, p.n, p.capacity_units) AS settled
+                  FROM ration.policy AS p WHERE p.number = e.policy AND p.generation <= p_generation OFFSET 0) AS i
+            OFFSET 0) AS idle
+        WHERE e.count > 0 AND idle.settled >= idle.need
         ORDER BY e.key
         ON CONFLICT DO NOTHING;
+        v_own := pg_current_xact_id_if_assigned()::xid;
         -- A subquery with a lock of its own cannot be flattened: the sorted elements drive it, so rows are locked ascending.
         SELECT array_agg(q.element::int) INTO v_locked
         FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
               WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
-        CROSS JOIN LATERAL (SELECT FROM ration.bucket_fast AS b WHERE b.shard = p_shard AND b.key = q.key
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_fast AS b
+                            WHERE b.shard = p_shard AND b.key = q.key AND b.xmin IS DISTINCT FROM v_own
                             FOR NO KEY UPDATE) AS held;
     ELSE
         SELECT array_agg(q.element::int) INTO v_locked
@@ -433,35 +438,39 @@ BEGIN
     -- A new statement sees every row as the lock holders before us left it.
     WITH state AS (
         SELECT e.element::int, e.key, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
+               known.own,
                CASE WHEN mine.held THEN -1
+                    WHEN known.own THEN b.took
                     WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units)
                     ELSE 0 END AS admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
         CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
                             WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
-        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at, f.took, f.xmin FROM ration.bucket_fast AS f
                            WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
         LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
-                           WHERE b.version < p.version) AS carried ON true
+                           WHERE b.version < p.version OFFSET 0) AS carried ON true  -- not called for rows in force
         CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
                                    coalesce(carried.o_at, b.at, p.idle_at) AS at) AS stored
         CROSS JOIN LATERAL (SELECT stored.at, ration.settled_v1(stored.balance, stored.at, o_now, p.n, p.capacity_units) AS settled
                            ) AS held
         CROSS JOIN LATERAL (SELECT CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS units) AS need
         -- Without the lock only what cannot be charged is answered: a peek, never, or a denial by the idle bucket.
-        CROSS JOIN LATERAL (SELECT e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL
-                                   OR (b.key IS NULL AND held.settled < need.units) AS answerable) AS known
+        CROSS JOIN LATERAL (SELECT coalesce(b.xmin = v_own, false) AS own,
+                                   e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL
+                                   OR b.xmin = v_own OR (b.key IS NULL AND held.settled < need.units) AS answerable) AS known
         CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND known.answerable IS NOT TRUE AS held) AS mine
         WHERE known.answerable OR mine.held
     ), outcome AS (
         SELECT s.element, p_shard AS shard, s.key, s.version, s.admitted, greatest(s.at, o_now) AS at,
-               s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance, s.need, s.d, s.n, s.capacity_units
+               s.settled - CASE WHEN s.own OR s.need IS NULL THEN 0 ELSE greatest(0, s.admitted) * s.need END AS balance,
+               s.own, s.need, s.d, s.n, s.capacity_units
         FROM state AS s
     ), taken AS (
         UPDATE ration.bucket_fast AS b
         SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
         FROM outcome AS o
-        WHERE b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key AND o.admitted > 0
+        WHERE b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key AND o.admitted > 0 AND NOT o.own
     )
     SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
            array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o_now) END),
@@ -473,8 +482,8 @@ END $$;
 -- Code generated from take_new_v1.sql by internal/gen/durable. DO NOT EDIT.
 --
 -- take_new_durable_v1: the settling path: decides what take_durable_v1 answered `again`: rows that are absent, of an older version, or
--- contended. Absent keys are inserted as idle buckets first, then every row is locked ascending, then all is read anew
--- and decided.
+-- contended. Absent keys are inserted first, charged already: an absent bucket is an idle bucket, and whoever inserts its
+-- row decides. Then all other rows are locked ascending, read anew and decided.
 --
 -- Arguments: as take_durable_v1, and p_hold, what to do about rows that other sessions hold:
 --        'wait'   waits for them, until statement_timeout;
@@ -503,7 +512,8 @@ SET enable_mergejoin = off
 SET enable_seqscan = off
 AS $$
 DECLARE
-    v_locked int[];  -- elements whose rows this call holds: only these may be charged
+    v_locked int[];  -- elements whose rows this call has locked: only these may be charged
+    v_own    xid;    -- this transaction, by which the rows that it inserted are known
 BEGIN
     o_stale := NOT ration.guard_v1(false, p_generation, p_policies, p_keys, p_costs, p_counts);
     IF o_stale THEN
@@ -530,20 +540,24 @@ BEGIN
         o_now := ration.clock_v1(p_now);
         -- Only keys that their idle bucket would admit: a denial writes nothing.
         INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
-        SELECT p.idle_balance, p.idle_at, e.key, p_shard, p.number, p.version, 0
+        SELECT idle.settled - idle.admitted * idle.need, greatest(idle.at, o_now), e.key, p_shard, e.policy, idle.version, idle.admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) AS e (policy, key, cost, count)
-        CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
-                            WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
-        WHERE e.count > 0
-          AND CASE WHEN e.cost > p.capacity THEN false
-                   ELSE ration.settled_v1(p.idle_balance, p.idle_at, o_now, p.n, p.capacity_units) >= e.cost * p.d END
+        CROSS JOIN LATERAL (
+            SELECT i.version, i.at, i.settled, i.need, least(e.count, i.settled / i.need) AS admitted
+            FROM (SELECT p.version, p.idle_at AS at, CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need,
+                         ration.settled_v1(p.idle_balance, p.idle_at, o_now, p.n, p.capacity_units) AS settled
+                  FROM ration.policy AS p WHERE p.number = e.policy AND p.generation <= p_generation OFFSET 0) AS i
+            OFFSET 0) AS idle
+        WHERE e.count > 0 AND idle.settled >= idle.need
         ORDER BY e.key
         ON CONFLICT DO NOTHING;
+        v_own := pg_current_xact_id_if_assigned()::xid;
         -- A subquery with a lock of its own cannot be flattened: the sorted elements drive it, so rows are locked ascending.
         SELECT array_agg(q.element::int) INTO v_locked
         FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
               WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
-        CROSS JOIN LATERAL (SELECT FROM ration.bucket_durable AS b WHERE b.shard = p_shard AND b.key = q.key
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_durable AS b
+                            WHERE b.shard = p_shard AND b.key = q.key AND b.xmin IS DISTINCT FROM v_own
                             FOR NO KEY UPDATE) AS held;
     ELSE
         SELECT array_agg(q.element::int) INTO v_locked
@@ -557,35 +571,39 @@ BEGIN
     -- A new statement sees every row as the lock holders before us left it.
     WITH state AS (
         SELECT e.element::int, e.key, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
+               known.own,
                CASE WHEN mine.held THEN -1
+                    WHEN known.own THEN b.took
                     WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units)
                     ELSE 0 END AS admitted
         FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
         CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
                             WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
-        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at FROM ration.bucket_durable AS f
+        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at, f.took, f.xmin FROM ration.bucket_durable AS f
                            WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
         LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
-                           WHERE b.version < p.version) AS carried ON true
+                           WHERE b.version < p.version OFFSET 0) AS carried ON true  -- not called for rows in force
         CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
                                    coalesce(carried.o_at, b.at, p.idle_at) AS at) AS stored
         CROSS JOIN LATERAL (SELECT stored.at, ration.settled_v1(stored.balance, stored.at, o_now, p.n, p.capacity_units) AS settled
                            ) AS held
         CROSS JOIN LATERAL (SELECT CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS units) AS need
         -- Without the lock only what cannot be charged is answered: a peek, never, or a denial by the idle bucket.
-        CROSS JOIN LATERAL (SELECT e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL
-                                   OR (b.key IS NULL AND held.settled < need.units) AS answerable) AS known
+        CROSS JOIN LATERAL (SELECT coalesce(b.xmin = v_own, false) AS own,
+                                   e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL
+                                   OR b.xmin = v_own OR (b.key IS NULL AND held.settled < need.units) AS answerable) AS known
         CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND known.answerable IS NOT TRUE AS held) AS mine
         WHERE known.answerable OR mine.held
     ), outcome AS (
         SELECT s.element, p_shard AS shard, s.key, s.version, s.admitted, greatest(s.at, o_now) AS at,
-               s.settled - greatest(0, s.admitted) * coalesce(s.need, 0) AS balance, s.need, s.d, s.n, s.capacity_units
+               s.settled - CASE WHEN s.own OR s.need IS NULL THEN 0 ELSE greatest(0, s.admitted) * s.need END AS balance,
+               s.own, s.need, s.d, s.n, s.capacity_units
         FROM state AS s
     ), taken AS (
         UPDATE ration.bucket_durable AS b
         SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
         FROM outcome AS o
-        WHERE b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key AND o.admitted > 0
+        WHERE b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key AND o.admitted > 0 AND NOT o.own
     )
     SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
            array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o_now) END),
