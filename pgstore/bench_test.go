@@ -161,7 +161,7 @@ func (b *bench) batch(of *policy.Installed, keys ...uint64) *policy.Batch {
 	batch := &policy.Batch{Durability: of.Spec.Durability, Generation: b.generation(), NowMicros: epochMicros + second}
 	for _, key := range keys {
 		ask := policy.Ask{Key: keyOf(key), Policy: of.Number, Count: 1, Cost: 1}
-		ask.Key[len(ask.Key)-1] = byte(of.Number) //nolint:gosec // a test has few policies
+		ask.Key[len(ask.Key)-1] = byte(of.Number)
 		batch.Asks = append(batch.Asks, ask)
 	}
 	return batch
@@ -195,8 +195,7 @@ func (b *bench) stored() string {
 
 // sqlState is the SQLSTATE of an error, "" when it is none of PostgreSQL's.
 func sqlState(err error) string {
-	var server *pgconn.PgError
-	if errors.As(err, &server) {
+	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return server.Code
 	}
 	return ""

@@ -88,8 +88,10 @@ func TestCarryIsExact(t *testing.T) {
 		for i, l := range links {
 			rows[i] = []any{number, i + 1, "{}", l.n, l.d, l.capacity, l.units(), l.units(), l.installedAt, "keep", l.installedAt, 1}
 		}
-		if _, err := b.owner.CopyFrom(t.Context(), pgx.Identifier{"ration", "policy_version"}, []string{"number", "version", "content",
-			"n", "d", "capacity", "capacity_units", "idle_balance", "idle_at", "balances", "installed_at", "generation"},
+		if _, err := b.owner.CopyFrom(t.Context(), pgx.Identifier{"ration", "policy_version"}, []string{
+			"number", "version", "content",
+			"n", "d", "capacity", "capacity_units", "idle_balance", "idle_at", "balances", "installed_at", "generation",
+		},
 			pgx.CopyFromRows(rows)); err != nil {
 			t.Fatalf("%+v: %v", links, err)
 		}
@@ -102,7 +104,7 @@ func TestCarryIsExact(t *testing.T) {
 		}
 		at := links[from].installedAt + random.Int64N(1<<random.IntN(50)) // perhaps ahead of later versions
 		var gotBalance, gotAt int64
-		err := b.owner.QueryRow(t.Context(), "SELECT * FROM ration.carry_v1($1, $2, $3, $4, $5)", number, from+1, to+1, balance, at).
+		err := b.owner.QueryRow(t.Context(), "SELECT o_balance, o_at FROM ration.carry_v1($1, $2, $3, $4, $5)", number, from+1, to+1, balance, at).
 			Scan(&gotBalance, &gotAt)
 		if err != nil {
 			t.Fatalf("%+v from %d to %d, %d at %d: %v", links, from+1, to+1, balance, at, err)

@@ -37,7 +37,7 @@ func TestKilledBackend(t *testing.T) {
 	b.kill()
 	// Until the loss is recorded no call is answered, however often and by whomever it is made.
 	for _, session := range []interface {
-		Take(context.Context, *policy.Batch, *policy.Answers) error
+		Take(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error
 	}{session, b.session(), session} {
 		var answers policy.Answers
 		attempt(t, "a call finds the loss", func() bool {

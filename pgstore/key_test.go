@@ -81,20 +81,20 @@ func TestBucketKeyEqualsKeyOf(t *testing.T) {
 		prefix := policy.IPPrefix{V4: rapid.IntRange(1, 32).Draw(t, "v4"), V6: rapid.IntRange(1, 128).Draw(t, "v6")}
 		per, attributes, values := []string{}, map[string]string{"more": "x"}, [policy.AttributeCount]string{}
 		for _, i := range names {
-			attribute := policy.Attribute(i) //nolint:gosec // one of nine
+			attribute := policy.Attribute(i)
 			per = append(per, attribute.String())
 			value := text.Draw(t, attribute.String())
 			values[attribute] = value
-			switch attribute {
-			case policy.IP:
+			if attribute == policy.TargetAccount {
+				values[attribute] = policy.CanonicalTarget(value)
+			}
+			if attribute == policy.IP {
 				value = address().Draw(t, "ip")
 				parsed, err := policy.ParseAddress(value)
 				if err != nil {
 					t.Fatal(err)
 				}
 				values[attribute] = parsed.String()
-			case policy.TargetAccount:
-				values[attribute] = policy.CanonicalTarget(value)
 			}
 			attributes[attribute.String()] = value
 		}

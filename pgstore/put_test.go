@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,7 @@ func putSQL(change map[string]string) string {
 		"p_actor": "'ann'", "p_reason": "'why'", "p_request_id": "'r1'", "p_now": "1704067200000000",
 		"p_content": `'{"durability": "fast", "limit": {"capacity": 40, "refillTokens": 20, "refillSeconds": 1}}'`,
 	}
-	for name, value := range change {
-		arguments[name] = value
-	}
+	maps.Copy(arguments, change)
 	var named []string
 	for name, value := range arguments {
 		named = append(named, name+" => "+value)
@@ -54,14 +53,22 @@ func TestImpossiblePoliciesAreRefused(t *testing.T) {
 		"no limit":                   {"RN005", map[string]string{"p_content": `'{"durability": "fast"}'`}},
 		"no refill":                  {"RN005", map[string]string{"p_content": `'{"durability": "fast", "limit": {"capacity": 40}}'`}},
 		"a refill of nothing":        {"RN005", map[string]string{"p_content": limitJSON("40", "0", "0")}},
-		"figures not in lowest terms": {"23514",
-			map[string]string{"p_n": "2", "p_d": "100000"}},
-		"capacity of 2^62 units": {"RN005",
-			map[string]string{"p_capacity": "92233720368548", "p_content": limitJSON("92233720368548", "20", "1")}},
-		"capacity beyond 64 bits of units": {"RN005",
-			map[string]string{"p_capacity": "9223372036854775807", "p_content": limitJSON("9223372036854775807", "20", "1")}},
-		"n of 2^62": {"23514",
-			map[string]string{"p_n": "4611686018427387904", "p_d": "1", "p_content": limitJSON("40", "4611686018427387904000000", "1")}},
+		"figures not in lowest terms": {
+			"23514",
+			map[string]string{"p_n": "2", "p_d": "100000"},
+		},
+		"capacity of 2^62 units": {
+			"RN005",
+			map[string]string{"p_capacity": "92233720368548", "p_content": limitJSON("92233720368548", "20", "1")},
+		},
+		"capacity beyond 64 bits of units": {
+			"RN005",
+			map[string]string{"p_capacity": "9223372036854775807", "p_content": limitJSON("9223372036854775807", "20", "1")},
+		},
+		"n of 2^62": {
+			"23514",
+			map[string]string{"p_n": "4611686018427387904", "p_d": "1", "p_content": limitJSON("40", "4611686018427387904000000", "1")},
+		},
 		"no capacity at all": {"23514", map[string]string{"p_capacity": "0", "p_content": limitJSON("0", "20", "1")}},
 		"another rule":       {"23514", map[string]string{"p_balances": "'scale'"}},
 		"an id with a space": {"23514", map[string]string{"p_id": "'a b'"}},
@@ -70,7 +77,8 @@ func TestImpossiblePoliciesAreRefused(t *testing.T) {
 		"no id":              {"23502", map[string]string{"p_id": "NULL"}},
 		"no actor":           {"23502", map[string]string{"p_actor": "NULL"}},
 		"no durability": {"23502", map[string]string{
-			"p_content": `'{"limit": {"capacity": 40, "refillTokens": 20, "refillSeconds": 1}}'`}},
+			"p_content": `'{"limit": {"capacity": 40, "refillTokens": 20, "refillSeconds": 1}}'`,
+		}},
 	} {
 		refused(b, conn, c.state, name, putSQL(c.change))
 	}

@@ -1,7 +1,6 @@
 package pgstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -85,18 +84,19 @@ func TestRaces(t *testing.T) {
 func (r *race) round(long time.Duration, random *rand.Rand) {
 	r.Helper()
 	began := r.clock.Load()
-	ctx, cancel := context.WithTimeout(r.Context(), long)
-	defer cancel()
+	over := make(chan struct{})
+	timer := time.AfterFunc(long, func() { close(over) })
+	defer timer.Stop()
 	var running sync.WaitGroup
 	books := make([]ledger, racers)
 	for i := range books {
 		books[i] = make(ledger)
 		own := rand.New(rand.NewPCG(random.Uint64(), 0))
-		running.Go(func() { r.run(ctx, own, books[i]) })
+		running.Go(func() { r.run(over, own, books[i]) })
 	}
 	var cleaned atomic.Int64
 	running.Go(func() {
-		for ctx.Err() == nil {
+		for !ended(over) {
 			deleted, err := r.store.Clean(r.Context(), 0, r.clock.Load())
 			if err != nil {
 				r.Error(err)
@@ -104,7 +104,7 @@ func (r *race) round(long time.Duration, random *rand.Rand) {
 			cleaned.Add(int64(deleted))
 		}
 	})
-	running.Go(func() { r.change(ctx) })
+	running.Go(func() { r.change(over) })
 	running.Wait()
 	r.audit(books, r.clock.Load()-began)
 	if cleaned.Load() == 0 {
@@ -112,12 +112,22 @@ func (r *race) round(long time.Duration, random *rand.Rand) {
 	}
 }
 
-// run decides random batches until ctx ends.
-func (r *race) run(ctx context.Context, random *rand.Rand, book ledger) {
+// ended says whether a channel is closed.
+func ended(over <-chan struct{}) bool {
+	select {
+	case <-over:
+		return true
+	default:
+		return false
+	}
+}
+
+// run decides random batches until the round is over.
+func (r *race) run(over <-chan struct{}, random *rand.Rand, book ledger) {
 	session := r.store.NewSession()
 	defer session.Close()
 	generation := r.generation()
-	for ctx.Err() == nil {
+	for !ended(over) {
 		batch := r.randomBatch(random)
 		batch.Generation = generation
 		stale, err := r.call(session, random, batch, book)
@@ -135,7 +145,7 @@ func (r *race) run(ctx context.Context, random *rand.Rand, book ledger) {
 // randomBatch makes a batch of distinct keys in no order, a few of them much
 // liked.
 func (r *race) randomBatch(random *rand.Rand) *policy.Batch {
-	durability := policy.Durability(random.IntN(2)) //nolint:gosec // 0 or 1
+	durability := policy.Durability(random.IntN(2))
 	now := r.clock.Add(random.Int64N(300))
 	if random.IntN(10) == 0 {
 		now -= random.Int64N(5000)
@@ -191,7 +201,7 @@ func (r *race) call(session *pgstore.Session, random *rand.Rand, batch *policy.B
 
 func (l ledger) add(ask policy.Ask, admitted int32, now int64) {
 	key := ask.Key
-	key[len(key)-1] = byte(ask.Policy) //nolint:gosec // there are five policies
+	key[len(key)-1] = byte(ask.Policy)
 	if l[key] == nil {
 		l[key] = new(charge)
 	}
@@ -201,7 +211,7 @@ func (l ledger) add(ask policy.Ask, admitted int32, now int64) {
 
 // change installs versions of a policy that nobody asks, so that calls become
 // stale.
-func (r *race) change(ctx context.Context) {
+func (r *race) change(over <-chan struct{}) {
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
 	for capacity := int64(1); ; capacity++ {
@@ -219,7 +229,7 @@ func (r *race) change(ctx context.Context) {
 			r.Error(err)
 		}
 		select {
-		case <-ctx.Done():
+		case <-over:
 			return
 		case <-pause.C:
 		}

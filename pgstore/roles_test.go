@@ -48,8 +48,10 @@ func TestRoles(t *testing.T) {
 	of := b.install("p", 0, shape{capacity: 10}, 0)
 	b.decide(b.session(), b.batch(of, 1))
 	var writes []string
-	for _, table := range []string{"schema_version", "policy_set", "incarnation_marker", "state_loss", "policy_version", "policy",
-		"bucket_fast", "bucket_durable", "audit"} {
+	for _, table := range []string{
+		"schema_version", "policy_set", "incarnation_marker", "state_loss", "policy_version", "policy",
+		"bucket_fast", "bucket_durable", "audit",
+	} {
 		writes = append(writes, "DELETE FROM ration."+table, "TRUNCATE ration."+table)
 	}
 	writes = append(writes, "UPDATE ration.audit SET reason = ''", "UPDATE ration.bucket_fast SET balance = 0", "UPDATE ration.policy_set SET generation = 7",
@@ -57,14 +59,16 @@ func TestRoles(t *testing.T) {
 		"INSERT INTO ration.bucket_fast VALUES (1, 1, gen_random_uuid(), 0, 1, 1, 0)",
 		"SELECT ration.use_test_clock_v1()", "CREATE TABLE ration.mine ()", "DROP FUNCTION ration.take_v1")
 	hidden := []string{"SELECT FROM ration.bucket_fast", "SELECT FROM ration.bucket_durable", "SELECT FROM ration.incarnation_marker"}
-	reads := []string{"SELECT FROM ration.schema_version", "SELECT FROM ration.policy_set", "SELECT FROM ration.policy",
+	reads := []string{
+		"SELECT FROM ration.schema_version", "SELECT FROM ration.policy_set", "SELECT FROM ration.policy",
 		"SELECT FROM ration.policy_version", "SELECT FROM ration.audit", "SELECT FROM ration.state_loss", "SELECT * FROM ration.bucket_now",
-		`SELECT ration.bucket_key('p', '{"account": "A"}')`}
+		`SELECT ration.bucket_key('p', '{"account": "A"}')`,
+	}
 	var decisions []string
 	for function, hold := range decisionFunctions {
-		decisions = append(decisions, "SELECT * FROM ration."+function+"(0, 2, '{1}', '{"+key+"}', '{1}', '{1}'"+hold+")")
+		decisions = append(decisions, "SELECT ration."+function+"(0, 2, '{1}', '{"+key+"}', '{1}', '{1}'"+hold+")")
 	}
-	upkeep := []string{"SELECT * FROM ration.clean_v1(false, 0, NULL, 10)", "SELECT ration.recover_v1()"}
+	upkeep := []string{"SELECT ration.clean_v1(false, 0, NULL, 10)", "SELECT ration.recover_v1()"}
 	changes := []string{putSQL(map[string]string{"p_expected": "7"})}
 
 	service := b.service()
@@ -138,16 +142,16 @@ func TestBucketNow(t *testing.T) {
 		b.decide(session, batch)
 	}
 	rows := func() string {
-		return scalar[string](b, `SELECT string_agg(format('%s %s %s->%s %s/%s %s', n.policy, n.durability, n.settled_version, n.policy_version, n.tokens, n.capacity,
+		return scalar[string](b, `SELECT string_agg(format('%s (%s) %s->%s %s/%s %s', n.policy, n.durability, n.settled_version, n.policy_version, n.tokens, n.capacity,
 			round(extract(epoch FROM n.full_at - to_timestamp($1 / 1000000.0)) * 1000) ), '; ' ORDER BY n.policy) FROM ration.bucket_now AS n`, now)
 	}
-	if got := rows(); got != "durable durable 1->1 35/40 18000000; fast fast 1->1 35/40 18000000" {
+	if got := rows(); got != "durable (durable) 1->1 35/40 18000000; fast (fast) 1->1 35/40 18000000" {
 		t.Errorf("five hours from full: %s", got)
 	}
 	// Under another version the view shows what a decision would find.
 	install("fast", 1, shape{capacity: 10, seconds: "3600"})
 	got := rows()
-	if !strings.Contains(got, "fast fast 1->2 10/10") {
+	if !strings.Contains(got, "fast (fast) 1->2 10/10") {
 		t.Errorf("after a reduction: %s", got)
 	}
 	of := install("fast", 2, shape{capacity: 100, seconds: "7200"})
@@ -155,7 +159,7 @@ func TestBucketNow(t *testing.T) {
 	batch.NowMicros = now
 	batch.Asks[0].Count = 0
 	peeked := b.decide(session, batch).Asks[0]
-	want := fmt.Sprintf("fast fast 1->3 %d/100 %d", peeked.Remaining, peeked.ResetAfterMicros/1000)
+	want := fmt.Sprintf("fast (fast) 1->3 %d/100 %d", peeked.Remaining, peeked.ResetAfterMicros/1000)
 	if got := rows(); !strings.Contains(got, want) {
 		t.Errorf("after a raise: %s, want %s as a peek says", got, want)
 	}

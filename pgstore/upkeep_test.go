@@ -1,7 +1,9 @@
 package pgstore_test
 
 import (
+	"encoding/hex"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rationhq/ration/policy"
@@ -31,7 +33,7 @@ func TestDecisionsAreHeapOnlyUpdates(t *testing.T) { //nolint:paralleltest // se
 		for range calls {
 			numbers := make([]uint64, asks)
 			for i, number := range random.Perm(keys)[:asks] {
-				numbers[i] = uint64(number) //nolint:gosec // from 0
+				numbers[i] = uint64(number)
 			}
 			batch := b.batch(of, numbers...)
 			if _, err := conn.Exec(t.Context(), takeText(batch)); err != nil {
@@ -54,16 +56,13 @@ func TestDecisionsAreHeapOnlyUpdates(t *testing.T) { //nolint:paralleltest // se
 // takeText is a batch's call of the fast path as text.
 func takeText(batch *policy.Batch) string {
 	function := map[policy.Durability]string{policy.Fast: "take_v1", policy.Durable: "take_durable_v1"}[batch.Durability]
-	keys := ""
-	for i, ask := range batch.Asks {
-		if i > 0 {
-			keys += ","
-		}
-		keys += fmt.Sprintf("%x", ask.Key)
-	}
 	n := len(batch.Asks)
-	return fmt.Sprintf("SELECT * FROM ration.%s(0, %d, array_fill(%d, ARRAY[%d]), '{%s}', array_fill(1::bigint, ARRAY[%d]), array_fill(1, ARRAY[%d]), %d)",
-		function, batch.Generation, batch.Asks[0].Policy, n, keys, n, n, batch.NowMicros)
+	keys := make([]string, n)
+	for i, ask := range batch.Asks {
+		keys[i] = hex.EncodeToString(ask.Key[:])
+	}
+	return fmt.Sprintf("SELECT ration.%s(0, %d, array_fill(%d, ARRAY[%d]), '{%s}', array_fill(1::bigint, ARRAY[%d]), array_fill(1, ARRAY[%d]), %d)",
+		function, batch.Generation, batch.Asks[0].Policy, n, strings.Join(keys, ","), n, n, batch.NowMicros)
 }
 
 // Somebody who is denied costs no write: no transaction id, no WAL.

@@ -26,9 +26,14 @@ func TestEncodeAgreesWithTheDriver(t *testing.T) {
 		oid   uint32
 		value any
 	}{
-		{pgtype.Int4OID, int32(3)}, {pgtype.Int8OID, int64(1) << 40}, {pgtype.Int4ArrayOID, []int32{7, -1}},
-		{pgtype.UUIDArrayOID, [][16]byte{batch.Asks[0].Key, batch.Asks[1].Key}}, {pgtype.Int8ArrayOID, []int64{1 << 50, 1}},
-		{pgtype.Int4ArrayOID, []int32{2, 0}}, {pgtype.TextOID, "skip"}, {pgtype.Int8OID, int64(-5)},
+		{pgtype.Int4OID, int32(3)},
+		{pgtype.Int8OID, int64(1) << 40},
+		{pgtype.Int4ArrayOID, []int32{7, -1}},
+		{pgtype.UUIDArrayOID, [][16]byte{batch.Asks[0].Key, batch.Asks[1].Key}},
+		{pgtype.Int8ArrayOID, []int64{1 << 50, 1}},
+		{pgtype.Int4ArrayOID, []int32{2, 0}},
+		{pgtype.TextOID, "skip"},
+		{pgtype.Int8OID, int64(-5)},
 	} {
 		encoded, err := types.Encode(value.oid, pgtype.BinaryFormatCode, value.value, nil)
 		if err != nil {
@@ -70,7 +75,8 @@ func TestDecode(t *testing.T) {
 	answers := policy.Answers{Stale: true, Asks: make([]policy.Answer, 9)} // of an earlier call
 	err := decode(row(t, false, 77, []int32{3, 1}, []int32{2, -1}, []int64{5, 0}, []int64{policy.Never, 0}, []int64{9, 0}), 3, &answers)
 	want := policy.Answers{NowMicros: 77, Asks: []policy.Answer{
-		{Status: policy.HeldByOther}, {Status: policy.Again},
+		{Status: policy.HeldByOther},
+		{Status: policy.Again},
 		{Status: policy.Answered, Admitted: 2, Remaining: 5, RetryAfterMicros: policy.Never, ResetAfterMicros: 9},
 	}}
 	if diff := cmp.Diff(want, answers); err != nil || diff != "" {

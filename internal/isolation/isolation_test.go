@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 func compare(t *testing.T, durability, golden, got string) {
 	t.Helper()
 	if *update && durability == "fast" {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil { //nolint:gosec // a source file, like its neighbours
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -151,8 +151,7 @@ func (p *play) ended(s *session, lines []string) {
 // error.
 func run(ctx context.Context, conn *pgconn.PgConn, sql string) []string {
 	results, err := conn.Exec(ctx, sql).ReadAll()
-	var server *pgconn.PgError
-	if errors.As(err, &server) {
+	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return []string{"ERROR " + server.Code + " " + server.Message}
 	}
 	if err != nil {
