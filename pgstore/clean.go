@@ -29,7 +29,7 @@ func (s *Store) Clean(ctx context.Context, pause time.Duration, nowMicros int64)
 		var last *string
 		for {
 			var n int
-			err := s.control(ctx, "clean", func(tx pgx.Tx) error {
+			err := s.control(ctx, "clean", func(ctx context.Context, tx pgx.Tx) error {
 				return tx.QueryRow(ctx, `
 					SELECT c.o_deleted, c.o_last::text
 					FROM ration.clean_v1($1, 0, $2::uuid, $3, nullif($4::bigint, 0)) AS c`,

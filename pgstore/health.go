@@ -16,13 +16,13 @@ func Schema() (major, minorMin int) { return schemaMajor, schemaMinorMin }
 
 // Ping checks that the store answers.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.control(ctx, "ping", func(pgx.Tx) error { return nil })
+	return s.control(ctx, "ping", func(context.Context, pgx.Tx) error { return nil })
 }
 
 // CheckSchema checks that the schema is still one that this program knows. A
 // store that gives no answer is store-unavailable, another schema is internal.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	return s.control(ctx, "check the schema", func(tx pgx.Tx) error {
+	return s.control(ctx, "check the schema", func(ctx context.Context, tx pgx.Tx) error {
 		err := checkSchema(ctx, tx.Conn())
 		var store *policy.StoreError
 		if err == nil || errors.As(err, &store) {

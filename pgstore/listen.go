@@ -33,7 +33,7 @@ func (s *Store) Listen(ctx context.Context, log *slog.Logger, changed func()) er
 }
 
 func (s *Store) listenOnce(ctx context.Context, changed func()) error {
-	conn, err := pgx.ConnectConfig(ctx, s.config.ConnConfig.Copy())
+	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (s *Store) Put(ctx context.Context, put policy.Put) (installed *policy.Inst
 
 // PutAt is Put at an instant of a test clock.
 func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (installed *policy.Installed, changed bool, err error) {
-	err = s.control(ctx, "install a policy", func(tx pgx.Tx) error {
+	err = s.control(ctx, "install a policy", func(ctx context.Context, tx pgx.Tx) error {
 		limit := &put.Change.Spec.Limit
 		var outcome string
 		var version int
@@ -50,7 +50,7 @@ func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 
 // Get gives a policy's version in force, or not-found.
 func (s *Store) Get(ctx context.Context, id string) (installed *policy.Installed, err error) {
-	err = s.control(ctx, "read a policy", func(tx pgx.Tx) error {
+	err = s.control(ctx, "read a policy", func(ctx context.Context, tx pgx.Tx) error {
 		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = p.version", id))
 		return err
 	})
@@ -59,7 +59,7 @@ func (s *Store) Get(ctx context.Context, id string) (installed *policy.Installed
 
 // Version gives one version of a policy, or not-found.
 func (s *Store) Version(ctx context.Context, id string, version int) (installed *policy.Installed, err error) {
-	err = s.control(ctx, "read a policy's version", func(tx pgx.Tx) error {
+	err = s.control(ctx, "read a policy's version", func(ctx context.Context, tx pgx.Tx) error {
 		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", id, version))
 		return err
 	})
@@ -69,7 +69,7 @@ func (s *Store) Version(ctx context.Context, id string, version int) (installed 
 // List gives the versions in force of at most limit policies behind the id
 // after, ascending by id.
 func (s *Store) List(ctx context.Context, after string, limit int) (installed []*policy.Installed, err error) {
-	err = s.control(ctx, "list policies", func(tx pgx.Tx) error {
+	err = s.control(ctx, "list policies", func(ctx context.Context, tx pgx.Tx) error {
 		// Ids are ordered by their bytes, as everywhere in the program, whatever the database's collation.
 		installed, err = all(tx.Query(ctx, installedSQL+`v.version = p.version AND p.id::text COLLATE "C" > $1
 			ORDER BY p.id::text COLLATE "C" LIMIT $2`, after, limit))
@@ -81,7 +81,7 @@ func (s *Store) List(ctx context.Context, after string, limit int) (installed []
 // Versions gives at most limit versions of a policy behind the version after,
 // the oldest first; not-found when there is no such policy.
 func (s *Store) Versions(ctx context.Context, id string, after, limit int) (installed []*policy.Installed, err error) {
-	err = s.control(ctx, "list a policy's versions", func(tx pgx.Tx) error {
+	err = s.control(ctx, "list a policy's versions", func(ctx context.Context, tx pgx.Tx) error {
 		installed, err = all(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version > $2 ORDER BY v.version LIMIT $3", id, after, limit))
 		if err == nil && len(installed) == 0 && after == 0 {
 			return notFound()
@@ -94,7 +94,7 @@ func (s *Store) Versions(ctx context.Context, id string, after, limit int) (inst
 // Load gives the generation in force and the policies whose version in force
 // is newer than the generation since; 0 gives all.
 func (s *Store) Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error) {
-	err = s.control(ctx, "load policies", func(tx pgx.Tx) error {
+	err = s.control(ctx, "load policies", func(ctx context.Context, tx pgx.Tx) error {
 		// Generation first: what changes between the two statements is loaded now and once more.
 		if err := tx.QueryRow(ctx, "SELECT s.generation FROM ration.policy_set AS s").Scan(&generation); err != nil {
 			return err

@@ -151,7 +151,7 @@ func (s *Session) Connect(ctx context.Context) error {
 func (s *Session) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	config := s.store.config.ConnConfig.Copy()
+	config := s.store.config.Copy()
 	var connected atomic.Bool
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -24,9 +24,9 @@ const (
 // of work that may run at once (load, put, clean, recover).
 const controlConnsMax = 4
 
-// controlTimeout bounds a statement of that pool. The role's own
+// controlTimeout bounds work through that pool. The role's own
 // statement_timeout is made for decisions, and too short for a policy change
-// behind another one.
+// behind another one: the pool's sessions begin with this one instead.
 const controlTimeout = 5 * time.Second
 
 // Config is what a Store is opened with.
@@ -37,7 +37,7 @@ type Config struct {
 
 // Store is the store in one PostgreSQL database.
 type Store struct {
-	config      *pgxpool.Config
+	config      *pgx.ConnConfig // of connections outside the pool: lanes and the listener
 	pool        *pgxpool.Pool
 	callTimeout time.Duration
 }
@@ -51,14 +51,19 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("read the database's URL: %w", err)
 	}
 	poolConfig.MaxConns = controlConnsMax
-	if err := prepareSessions(ctx, poolConfig); err != nil {
+	connConfig := poolConfig.ConnConfig.Copy()
+	if err := prepareSessions(ctx, connConfig); err != nil {
 		return nil, err
 	}
+	poolConfig.ConnConfig = connConfig.Copy()
+	bound := fmt.Sprint(controlTimeout.Milliseconds())
+	poolConfig.ConnConfig.RuntimeParams["statement_timeout"] = bound
+	poolConfig.ConnConfig.RuntimeParams["lock_timeout"] = bound
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, interpret("open the store", err)
 	}
-	return &Store{config: poolConfig, pool: pool, callTimeout: config.CallTimeout}, nil
+	return &Store{config: connConfig, pool: pool, callTimeout: config.CallTimeout}, nil
 }
 
 // Close ends the pool's connections. Sessions are closed by their lanes.
@@ -67,8 +72,8 @@ func (s *Store) Close() { s.pool.Close() }
 // prepareSessions checks the schema and sees to the session settings. They
 // have one home, ALTER ROLE ration_service IN DATABASE; a session of another
 // role is given the same at its start.
-func prepareSessions(ctx context.Context, config *pgxpool.Config) error {
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig.Copy())
+func prepareSessions(ctx context.Context, config *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
 		return interpret("connect to the store", err)
 	}
@@ -96,7 +101,7 @@ func prepareSessions(ctx context.Context, config *pgxpool.Config) error {
 	}
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, "=")
-		config.ConnConfig.RuntimeParams[name] = value
+		config.RuntimeParams[name] = value
 	}
 	return nil
 }
@@ -121,23 +126,18 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 // unless another instance has done so already. Its errors are [*policy.Error],
 // as those of all methods of the store but of its sessions are.
 func (s *Store) Recover(ctx context.Context) error {
-	return s.control(ctx, "recover the fast state", func(tx pgx.Tx) error {
+	return s.control(ctx, "recover the fast state", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "SELECT ration.recover_v1()")
 		return err
 	})
 }
 
-// control runs work in a transaction with the control pool's bound. Its errors
-// are [*policy.Error].
-func (s *Store) control(ctx context.Context, doing string, work func(pgx.Tx) error) error {
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true)",
-			fmt.Sprint(controlTimeout.Milliseconds()))
-		if err != nil {
-			return err
-		}
-		return work(tx)
-	})
+// control runs work in a transaction of the pool, connecting included, within
+// its bound. Its errors are [*policy.Error].
+func (s *Store) control(ctx context.Context, doing string, work func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
 	var known *policy.Error
 	if err == nil || errors.As(err, &known) {
 		return err
