@@ -4,7 +4,7 @@
 #   loadtest/http.sh [SECONDS]      30 by default; the smoke run takes 2
 #
 # It starts `ration dev` and the floor on free loopback ports, installs a policy that always allows, warms the keys up and
-# prints a table. Non-2xx answers other than denials are reported by wrk and make the run fail.
+# prints a table. The policy never denies, so an answer other than 200 is a decision that missed its deadline.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-30}
@@ -41,12 +41,14 @@ curl -sf -X PUT "$admin/v1/policies/bench" -H 'If-None-Match: *' -H 'Content-Typ
 
 # run NAME URL SCRIPT PER_REQUEST: one line of the table, and the rate in $rate
 run() {
-  local out
+  local out other
   out=$(wrk -t1 -c"$connections" -d"${seconds}s" --latency -s "loadtest/wrk/$3" "$2")
-  if grep -q 'Non-2xx\|Socket errors' <<<"$out"; then echo "$out"; exit 1; fi
+  other=$(awk '/Non-2xx/{n = $NF} END{print n + 0}' <<<"$out")
   rate=$(awk -v n="$4" '/Requests\/sec/{printf "%.0f", $2 * n}' <<<"$out")
-  printf '%-44s %10s decisions/s   p50 %-8s p99 %s\n' "$1" "$rate" \
-    "$(awk '$1=="50%"{print $2}' <<<"$out")" "$(awk '$1=="99%"{print $2}' <<<"$out")"
+  printf '%-36s %9s decisions/s   p50 %-9s p99 %-9s %s without a decision\n' "$1" "$rate" \
+    "$(awk '$1=="50%"{print $2}' <<<"$out")" "$(awk '$1=="99%"{print $2}' <<<"$out")" "$other"
+  # Errors must not pass for speed: at most one in a hundred may miss its deadline on a busy machine.
+  if grep -q 'Socket errors' <<<"$out" || ((other * 100 > rate * seconds / $4)); then echo "$out"; exit 1; fi
 }
 
 export ACCOUNTS=${ACCOUNTS:-1000000}

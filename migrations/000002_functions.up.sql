@@ -703,8 +703,9 @@ END $$;
 --        d and capacity are its limit in stored units, and are refused where they disagree with it. p_balances is the
 --        rule by which live balances are carried over: keep.
 -- Answers: o_outcome created | changed | unchanged (the same content: no new version) | conflict (o_version is the one
---        in force, 0 when there is none; nothing was changed); number, version, instant and generation of what is in
---        force now.
+--        in force, 0 when there is none; nothing was changed) | restart (the members o_restarts say which state the policy
+--        keeps, so that its balances could not be carried over; nothing was changed); number, version, instant and
+--        generation of what is in force now.
 -- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
 -- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
 -- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
@@ -713,7 +714,8 @@ END $$;
 CREATE OR REPLACE FUNCTION ration.put_policy_v1(
     p_id text, p_expected int, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text,
     p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
-    OUT o_outcome text, OUT o_number int, OUT o_version int, OUT o_installed_at bigint, OUT o_generation bigint)
+    OUT o_outcome text, OUT o_number int, OUT o_version int, OUT o_installed_at bigint, OUT o_generation bigint,
+    OUT o_restarts text[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -743,6 +745,16 @@ BEGIN
     IF v_before.content::text = p_content::text THEN
         o_outcome := 'unchanged';
         RETURN;
+    END IF;
+
+    IF o_version > 0 THEN
+        SELECT array_agg(m.path) INTO o_restarts
+        FROM unnest(ARRAY['per', 'ipPrefix', 'durability', 'scope', 'limit,algorithm']) AS m (path)
+        WHERE (v_before.content #> string_to_array(m.path, ','))::text IS DISTINCT FROM (p_content #> string_to_array(m.path, ','))::text;
+        IF o_restarts IS NOT NULL THEN
+            o_outcome := 'restart';
+            RETURN;
+        END IF;
     END IF;
 
     o_outcome := CASE WHEN o_version = 0 THEN 'created' ELSE 'changed' END;
@@ -1144,7 +1156,7 @@ END $$;
 
 -- Who may do what. Everything else is the owner's alone.
 --   ration_service   the process: runs the decision functions, reads policies
---   ration_operator  people who change policies by SQL
+--   ration_operator  people on duty: what readers see, and upkeep by hand. Policies are changed over HTTP, where they are checked
 --   ration_reader    dashboards: reads policies, their history and the buckets
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ration FROM PUBLIC;
 GRANT USAGE ON SCHEMA ration TO ration_service, ration_operator, ration_reader;
@@ -1157,9 +1169,9 @@ GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_add
     ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1
     TO ration_service, ration_operator, ration_reader;
 
-GRANT EXECUTE ON FUNCTION ration.put_policy_v1 TO ration_service, ration_operator;
+GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.recover_v1 TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
-    ration.clean_v1, ration.recover_v1
+    ration.put_policy_v1
     TO ration_service;
 
 SELECT ration.configure_roles_v1();

@@ -3,7 +3,7 @@ package pgstore_test
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // spreads the benchmark's keys, nothing more
+	"crypto/md5"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -70,7 +70,7 @@ func newLoaded(b *testing.B) *loaded {
 	}
 	all := &loaded{store: store, db: db, generation: generation, number: installed.Number, keys: make([]policy.Key, benchKeys(b))}
 	for i := range all.keys {
-		all.keys[i] = md5.Sum([]byte(strconv.Itoa(i + 1))) //nolint:gosec // see above
+		all.keys[i] = md5.Sum([]byte(strconv.Itoa(i + 1)))
 	}
 	exec(`INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
 		SELECT p.idle_balance, p.idle_at, md5(i::text)::uuid, 0, p.number, p.version, 0
@@ -99,7 +99,7 @@ func (a *loaded) lane(b *testing.B, lane, lanes, size int) *benchLane {
 	}
 	b.Cleanup(func() { _ = bare.Close(context.Background()) })
 	l := &benchLane{loaded: a, lane: lane, lanes: lanes, session: a.store.NewSession(), bare: bare,
-		random: rand.New(rand.NewPCG(uint64(lane), uint64(size)))} //nolint:gosec // a benchmark's keys
+		random: rand.New(rand.NewPCG(uint64(lane), uint64(size)))}
 	b.Cleanup(l.session.Close)
 	l.batch = policy.Batch{Generation: a.generation, Asks: make([]policy.Ask, size)}
 	return l

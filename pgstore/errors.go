@@ -33,8 +33,7 @@ func storeError(doing string, err error) *policy.StoreError {
 
 // fault reads an error of pgx.
 func fault(err error) policy.StoreFault {
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return policy.StoreUnreachable
 	}
 	var server *pgconn.PgError

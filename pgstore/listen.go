@@ -21,7 +21,7 @@ func (s *Store) Listen(ctx context.Context, log *slog.Logger, changed func()) er
 	for {
 		err := s.listenOnce(ctx, changed)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the end that was asked for
 		}
 		log.WarnContext(ctx, "listening for policy changes broke off; polling meanwhile", "error", err)
 		select {

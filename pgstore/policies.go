@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,23 +30,39 @@ func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 		limit := &put.Change.Spec.Limit
 		var outcome string
 		var version int
+		var restarts []string
 		err := tx.QueryRow(ctx, `
-			SELECT r.o_outcome, r.o_version
+			SELECT r.o_outcome, r.o_version, r.o_restarts
 			FROM ration.put_policy_v1($1, $2, $3::json, $4, $5, $6, $7, $8, $9, $10, nullif($11::bigint, 0)) AS r`,
 			put.ID, put.Expected, string(put.Change.Spec.JSON()), limit.Rate.N, limit.Rate.D, limit.Capacity,
-			put.Change.Balances.String(), put.Actor, put.Change.Reason, put.RequestID, nowMicros).Scan(&outcome, &version)
+			put.Change.Balances.String(), put.Actor, put.Change.Reason, put.RequestID, nowMicros).Scan(&outcome, &version, &restarts)
 		switch {
 		case err != nil:
 			return err
 		case outcome == "conflict":
 			return &policy.Error{Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict,
 				Detail: "the policy's version in force is not the one that this change replaces"}
+		case outcome == "restart":
+			return needsRestart(restarts)
 		}
 		changed = outcome != "unchanged"
 		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", put.ID, version))
 		return err
 	})
 	return installed, changed, err
+}
+
+// needsRestart refuses a change after which the policy would keep other state
+// than before, so that no balance could be carried over.
+func needsRestart(members []string) error {
+	faults := make([]policy.Fault, len(members))
+	for i, member := range members {
+		faults[i] = policy.Fault{
+			Pointer: "/" + strings.ReplaceAll(member, ",", "/"),
+			Detail:  "cannot change yet: it says which state the policy keeps; install a policy of another id instead",
+		}
+	}
+	return policy.Invalid(policy.ReasonPolicyInvalid, "the policy would keep other state than before", faults...)
 }
 
 // Get gives a policy's version in force, or not-found.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rationhq/ration/policy"
@@ -222,5 +223,51 @@ func TestListenHearsChanges(t *testing.T) {
 	}
 	if len(changed) > 0 {
 		t.Error("a change that was none was told of")
+	}
+}
+
+// TestAChangeOfStateIsRefused: what decides which state a policy keeps cannot
+// change under its balances. Every such member is named, and nothing changes.
+func TestAChangeOfStateIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := context.Background()
+	put := func(expected int, members string) error {
+		change, err := policy.ParseChange([]byte(`{"match": {}, "limit": {"algorithm": "token_bucket", "capacity": 10,
+			"refillTokens": 1, "refillSeconds": 1}, ` + members + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = b.store.Put(ctx, policy.Put{ID: "p", Expected: expected, Change: change, Actor: "ann"})
+		return err
+	}
+	if err := put(0, `"per": ["account", "ip"]`); err != nil {
+		t.Fatal(err)
+	}
+	before := b.generation()
+	for members, want := range map[string][]string{
+		`"per": ["ip"]`:                                                  {"/per"},
+		`"per": ["account", "ip"], "durability": "durable"`:              {"/durability"},
+		`"per": ["account", "ip"], "ipPrefix": {"v4": 24}`:               {"/ipPrefix"},
+		`"per": ["ip"], "durability": "durable", "ipPrefix": {"v6": 48}`: {"/per", "/ipPrefix", "/durability"},
+	} {
+		var refused *policy.Error
+		if err := put(1, members); !errors.As(err, &refused) || refused.Reason != policy.ReasonPolicyInvalid {
+			t.Errorf("%s: %v, want policy-invalid", members, err)
+			continue
+		}
+		var pointers []string
+		for _, fault := range refused.Faults {
+			pointers = append(pointers, fault.Pointer)
+		}
+		if diff := cmp.Diff(want, pointers); diff != "" {
+			t.Errorf("%s: %s", members, diff)
+		}
+	}
+	if b.generation() != before {
+		t.Error("a refused change raised the generation")
+	}
+	if err := put(1, `"per": ["ip", "account"], "description": "the same state"`); err != nil {
+		t.Errorf("the same attributes in another order: %v", err)
 	}
 }

@@ -81,9 +81,9 @@ func TestRoles(t *testing.T) {
 
 	operator := b.as("ration_operator")
 	may(b, operator, "ration_operator", reads...)
-	may(b, operator, "ration_operator", changes...)
+	may(b, operator, "ration_operator", upkeep...)
 	mayNot(b, operator, "ration_operator", decisions...)
-	mayNot(b, operator, "ration_operator", upkeep...)
+	mayNot(b, operator, "ration_operator", changes...)
 	mayNot(b, operator, "ration_operator", hidden...)
 	mayNot(b, operator, "ration_operator", writes...)
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,31 +29,33 @@ func (s *Store) NewSession() *Session {
 	return &Session{store: s, prepared: make(map[string]*pgconn.StatementDescription)}
 }
 
-// answered are the results that decode reads, by name: a function may come to
-// answer more.
-const answered = "SELECT o_stale, o_now, o_element, o_admitted, o_remaining, o_retry_after, o_reset_after FROM ration."
-
-// The texts of the decision functions' calls, by durability.
-var (
-	takeSQL = [...]string{
-		policy.Fast:    answered + "take_v1($1, $2, $3, $4, $5, $6, $7)",
-		policy.Durable: answered + "take_durable_v1($1, $2, $3, $4, $5, $6, $7)",
-	}
-	takeNewSQL = [...]string{
-		policy.Fast:    answered + "take_new_v1($1, $2, $3, $4, $5, $6, $7, $8)",
-		policy.Durable: answered + "take_new_durable_v1($1, $2, $3, $4, $5, $6, $7, $8)",
-	}
+// The texts of the decision functions' calls, with the results that decode
+// reads, by name: a function may come to answer more.
+const (
+	answered          = "SELECT o_stale, o_now, o_element, o_admitted, o_remaining, o_retry_after, o_reset_after FROM ration."
+	takeSQL           = answered + "take_v1($1, $2, $3, $4, $5, $6, $7)"
+	takeDurableSQL    = answered + "take_durable_v1($1, $2, $3, $4, $5, $6, $7)"
+	takeNewSQL        = answered + "take_new_v1($1, $2, $3, $4, $5, $6, $7, $8)"
+	takeNewDurableSQL = answered + "take_new_durable_v1($1, $2, $3, $4, $5, $6, $7, $8)"
 )
+
+// ofTable chooses the call that works on the table of a durability.
+func ofTable(durability policy.Durability, fast, durable string) string {
+	if durability == policy.Durable {
+		return durable
+	}
+	return fast
+}
 
 // Take decides a batch by the fast path. Its errors are [*policy.StoreError].
 func (s *Session) Take(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error {
-	return s.decide(ctx, takeSQL[batch.Durability], nil, batch, answers)
+	return s.decide(ctx, ofTable(batch.Durability, takeSQL, takeDurableSQL), nil, batch, answers)
 }
 
 // TakeNew decides a batch by the settling path. Its errors are
 // [*policy.StoreError].
 func (s *Session) TakeNew(ctx context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error {
-	return s.decide(ctx, takeNewSQL[batch.Durability], []byte(hold.String()), batch, answers)
+	return s.decide(ctx, ofTable(batch.Durability, takeNewSQL, takeNewDurableSQL), []byte(hold.String()), batch, answers)
 }
 
 // Recover records the loss of the fast state and begins a new incarnation,
@@ -71,7 +72,7 @@ func (s *Session) Close() {
 	}
 }
 
-// binary asks for every parameter and result in the binary protocol.
+// binaryFormat asks for every parameter and result in the binary protocol.
 var binaryFormat = []int16{1}
 
 // decide makes one call, and once more on a fresh connection where the
@@ -99,7 +100,8 @@ func (s *Session) call(ctx context.Context, sql string, hold []byte, batch *poli
 		s.abandon()
 		return interpret("bound a call", err)
 	}
-	result := conn.ExecStatement(context.Background(), statement, s.arguments.encode(batch, hold), binaryFormat, binaryFormat)
+	values := s.arguments.encode(batch, hold)
+	result := conn.ExecStatement(context.Background(), statement, values, binaryFormat, binaryFormat) //nolint:contextcheck // the deadline bounds it, see above
 	decoded := errResult
 	for result.NextRow() {
 		decoded = decode(result.Values(), len(batch.Asks), answers)
@@ -171,7 +173,7 @@ func (s *Session) connect(ctx context.Context) error {
 		s.abandon()
 		return interpret("warm a session up", err)
 	}
-	for _, sql := range slices.Concat(takeSQL[:], takeNewSQL[:]) {
+	for _, sql := range []string{takeSQL, takeDurableSQL, takeNewSQL, takeNewDurableSQL} {
 		if _, err := s.statement(ctx, sql); err != nil { // later it would cost the first caller a round trip
 			return err
 		}

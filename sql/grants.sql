@@ -1,6 +1,6 @@
 -- Who may do what. Everything else is the owner's alone.
 --   ration_service   the process: runs the decision functions, reads policies
---   ration_operator  people who change policies by SQL
+--   ration_operator  people on duty: what readers see, and upkeep by hand. Policies are changed over HTTP, where they are checked
 --   ration_reader    dashboards: reads policies, their history and the buckets
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ration FROM PUBLIC;
 GRANT USAGE ON SCHEMA ration TO ration_service, ration_operator, ration_reader;
@@ -13,7 +13,7 @@ GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_add
     ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1
     TO ration_service, ration_operator, ration_reader;
 
-GRANT EXECUTE ON FUNCTION ration.put_policy_v1 TO ration_service, ration_operator;
+GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.recover_v1 TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
-    ration.clean_v1, ration.recover_v1
+    ration.put_policy_v1
     TO ration_service;

@@ -146,7 +146,7 @@ function fold_case_v1(p_text text) returns text language plpgsql immutable paral
 function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
 function key_address_v1(p_address inet, p_bits_v4 integer, p_bits_v6 integer, OUT name text, OUT value bytea) returns record language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function key_field_v1(p_field bytea) returns bytea language sql immutable parallel safe strict
-function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function settled_v1(p_balance bigint, p_at bigint, p_now bigint, p_rate bigint, p_capacity bigint) returns bigint language sql immutable parallel safe
 function take_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
@@ -169,6 +169,7 @@ function canonical_target_v1(text) to ration_service: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_operator: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_reader: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_service: EXECUTE
+function clean_v1(boolean, integer, uuid, integer, bigint) to ration_operator: EXECUTE
 function clean_v1(boolean, integer, uuid, integer, bigint) to ration_service: EXECUTE
 function clock_v1(bigint) to ration_operator: EXECUTE
 function clock_v1(bigint) to ration_reader: EXECUTE
@@ -182,8 +183,8 @@ function key_address_v1(inet, integer, integer) to ration_service: EXECUTE
 function key_field_v1(bytea) to ration_operator: EXECUTE
 function key_field_v1(bytea) to ration_reader: EXECUTE
 function key_field_v1(bytea) to ration_service: EXECUTE
-function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, bigint) to ration_operator: EXECUTE
 function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, bigint) to ration_service: EXECUTE
+function recover_v1(bigint) to ration_operator: EXECUTE
 function recover_v1(bigint) to ration_service: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE

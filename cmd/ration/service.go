@@ -68,7 +68,7 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 	s.limiter, err = limiter.New(limiter.Config{
 		NewSession:      s.newSession,
 		Policies:        s.store,
-		Lanes:           config.Lanes,
+		Lanes:           config.lanes(),
 		QueueMax:        config.QueueMax,
 		BatchAsksMax:    config.BatchMax,
 		DecisionTimeout: config.DecisionTimeout,

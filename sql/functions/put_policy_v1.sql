@@ -4,8 +4,9 @@
 --        d and capacity are its limit in stored units, and are refused where they disagree with it. p_balances is the
 --        rule by which live balances are carried over: keep.
 -- Answers: o_outcome created | changed | unchanged (the same content: no new version) | conflict (o_version is the one
---        in force, 0 when there is none; nothing was changed); number, version, instant and generation of what is in
---        force now.
+--        in force, 0 when there is none; nothing was changed) | restart (the members o_restarts say which state the policy
+--        keeps, so that its balances could not be carried over; nothing was changed); number, version, instant and
+--        generation of what is in force now.
 -- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
 -- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
 -- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
@@ -14,7 +15,8 @@
 CREATE OR REPLACE FUNCTION ration.put_policy_v1(
     p_id text, p_expected int, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text,
     p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
-    OUT o_outcome text, OUT o_number int, OUT o_version int, OUT o_installed_at bigint, OUT o_generation bigint)
+    OUT o_outcome text, OUT o_number int, OUT o_version int, OUT o_installed_at bigint, OUT o_generation bigint,
+    OUT o_restarts text[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -44,6 +46,16 @@ BEGIN
     IF v_before.content::text = p_content::text THEN
         o_outcome := 'unchanged';
         RETURN;
+    END IF;
+
+    IF o_version > 0 THEN
+        SELECT array_agg(m.path) INTO o_restarts
+        FROM unnest(ARRAY['per', 'ipPrefix', 'durability', 'scope', 'limit,algorithm']) AS m (path)
+        WHERE (v_before.content #> string_to_array(m.path, ','))::text IS DISTINCT FROM (p_content #> string_to_array(m.path, ','))::text;
+        IF o_restarts IS NOT NULL THEN
+            o_outcome := 'restart';
+            RETURN;
+        END IF;
     END IF;
 
     o_outcome := CASE WHEN o_version = 0 THEN 'created' ELSE 'changed' END;
