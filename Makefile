@@ -66,6 +66,10 @@ fuzz-smoke: ## Run every fuzz target for FUZZ_TIME (2000x, 10m)
 bench: ## Run the benchmarks (BENCH=pattern, BENCH_TIME=1s or 1x)
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
 
+.PHONY: bench-http
+bench-http: ## Measure decisions over HTTP beside the same handler without a store, by wrk (SECONDS_A_TURN=30)
+	loadtest/http.sh $(SECONDS_A_TURN)
+
 .PHONY: lint
 lint: ## Check formatting and run the linters
 	go vet ./...
