@@ -85,7 +85,7 @@ func (s *Site) problemOf(ctx context.Context, requestID string, err error) *prob
 	}
 	for i, fault := range known.Faults {
 		if i == faultsMax {
-			shown.Detail = fmt.Sprintf("%s (%d faults in all, the first %d listed)", known.Detail, len(known.Faults), faultsMax)
+			shown.Detail = fmt.Sprintf("%s The first %d of %d faults are listed.", known.Detail, faultsMax, len(known.Faults))
 			break
 		}
 		shown.Errors = append(shown.Errors, faultMember{Pointer: fragment(fault.Pointer), Detail: fault.Detail})

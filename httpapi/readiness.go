@@ -76,7 +76,7 @@ func explain(err error) string {
 		return known.Detail
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "no answer in time"
+		return "No answer came in time."
 	}
-	return "see the log"
+	return "See the log."
 }

@@ -21,7 +21,7 @@ func (l *Limiter) prepare(ctx context.Context, set *inForce, request *policy.Req
 		c.err = errNotSent()
 		return
 	case request.OperationID != "":
-		c.err = errNotYet("operation ids are not available yet; nothing was decided")
+		c.err = errNotYet("Operation ids are not available yet; nothing was decided.")
 		return
 	}
 	c.err = set.Match(request, matched)
@@ -35,7 +35,7 @@ func (l *Limiter) prepare(ctx context.Context, set *inForce, request *policy.Req
 	case len(matched.Checks) == 0:
 		c.decision = disabledBy(matched.Disabled)
 	case len(matched.Checks) > 1:
-		c.err = errNotYet("several policies match this request, which is not available yet; nothing was decided")
+		c.err = errNotYet("Several policies match this request, which is not available yet; nothing was decided.")
 	default:
 		c.check = matched.Checks[0]
 		c.peek = request.Peek
@@ -73,7 +73,7 @@ func disabledBy(off *policy.Installed) policy.Decision {
 func errNoPolicies() error {
 	return &policy.Error{
 		Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
-		Detail: "no policies are loaded yet",
+		Detail: "No policies are loaded yet.",
 	}
 }
 
@@ -84,14 +84,14 @@ func errNotYet(detail string) error {
 func errPolicyBehind() error {
 	return &policy.Error{
 		Code: policy.CodeConflict, Reason: policy.ReasonPolicyBehind,
-		Detail: "the required policy version is not in force yet",
+		Detail: "The required policy version is not in force yet.",
 	}
 }
 
 func errOverloaded() error {
 	return &policy.Error{
 		Code: policy.CodeOverloaded, Reason: policy.ReasonOverloaded,
-		Detail: "no further request can wait for the store now; nothing was decided or charged",
+		Detail: "No further request can wait for the store now; nothing was decided or charged.",
 	}
 }
 
@@ -99,6 +99,6 @@ func errOverloaded() error {
 func errStale() error {
 	return &policy.Error{
 		Code: policy.CodeUnavailable, Reason: policy.ReasonStoreUnavailable,
-		Detail: "the policies changed while this was decided; nothing was charged",
+		Detail: "The policies changed while this was decided; nothing was charged.",
 	}
 }

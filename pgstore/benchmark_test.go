@@ -98,8 +98,10 @@ func (a *loaded) lane(b *testing.B, lane, lanes, size int) *benchLane {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = bare.Close(context.Background()) })
-	l := &benchLane{loaded: a, lane: lane, lanes: lanes, session: a.store.NewSession(), bare: bare,
-		random: rand.New(rand.NewPCG(uint64(lane), uint64(size)))}
+	l := &benchLane{
+		loaded: a, lane: lane, lanes: lanes, session: a.store.NewSession(), bare: bare,
+		random: rand.New(rand.NewPCG(uint64(lane), uint64(size))),
+	}
 	b.Cleanup(l.session.Close)
 	l.batch = policy.Batch{Generation: a.generation, Asks: make([]policy.Ask, size)}
 	return l

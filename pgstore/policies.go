@@ -40,8 +40,10 @@ func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 		case err != nil:
 			return err
 		case outcome == "conflict":
-			return &policy.Error{Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict,
-				Detail: "the policy's version in force is not the one that this change replaces"}
+			return &policy.Error{
+				Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict,
+				Detail: "The policy's version in force is not the one that this change replaces.",
+			}
 		case outcome == "restart":
 			return needsRestart(restarts)
 		}
@@ -62,7 +64,7 @@ func needsRestart(members []string) error {
 			Detail:  "cannot change yet: it says which state the policy keeps; install a policy of another id instead",
 		}
 	}
-	return policy.Invalid(policy.ReasonPolicyInvalid, "the policy would keep other state than before", faults...)
+	return policy.Invalid(policy.ReasonPolicyInvalid, "The policy would keep other state than before.", faults...)
 }
 
 // Get gives a policy's version in force, or not-found.
@@ -161,5 +163,5 @@ func readInstalled(row pgx.CollectableRow) (*policy.Installed, error) {
 }
 
 func notFound() error {
-	return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "there is no such policy or version"}
+	return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such policy or version."}
 }

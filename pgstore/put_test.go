@@ -246,7 +246,7 @@ func TestAChangeOfStateIsRefused(t *testing.T) {
 	}
 	before := b.generation()
 	for members, want := range map[string][]string{
-		`"per": ["ip"]`:                                                  {"/per"},
+		`"per": ["ip"]`: {"/per"},
 		`"per": ["account", "ip"], "durability": "durable"`:              {"/durability"},
 		`"per": ["account", "ip"], "ipPrefix": {"v4": 24}`:               {"/ipPrefix"},
 		`"per": ["ip"], "durability": "durable", "ipPrefix": {"v6": 48}`: {"/per", "/ipPrefix", "/durability"},

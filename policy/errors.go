@@ -40,7 +40,7 @@ const (
 // Fault is one thing wrong with an input.
 type Fault struct {
 	Pointer string // JSON Pointer (RFC 6901) of the faulty member, "" for the whole document
-	Detail  string // a sentence for the caller; it never repeats a secret or internals
+	Detail  string // what is wrong with it, as said of the member: "must be …"; it never repeats a secret or internals
 }
 
 // Error is a failure with its kind, its reason and, for bad input, every
@@ -48,7 +48,7 @@ type Fault struct {
 type Error struct {
 	Code   Code
 	Reason Reason
-	Detail string  // a sentence for the caller, without internals
+	Detail string  // sentences for the caller, without internals
 	Faults []Fault // every fault of an invalid input, in document order
 	Cause  error   // for the log only; never shown to a caller
 }

@@ -93,11 +93,11 @@ func (m *Matched) judge(missing *[AttributeCount]bool, chargeable bool) error {
 	}
 	switch {
 	case len(faults) > 0:
-		return Invalid(ReasonInvalidRequest, "a policy for this request needs more than it states", faults...)
+		return Invalid(ReasonInvalidRequest, "A policy for this request needs more than it states.", faults...)
 	case len(m.Checks) == 0 && m.Disabled == nil:
-		return &Error{Code: CodeNotFound, Reason: ReasonNoPolicy, Detail: "no policy applies to this request"}
+		return &Error{Code: CodeNotFound, Reason: ReasonNoPolicy, Detail: "No policy applies to this request."}
 	case len(m.Checks) > 0 && !chargeable:
-		return Invalid(ReasonCostNotAllowed, "no policy for this request would charge the stated cost",
+		return Invalid(ReasonCostNotAllowed, "No policy for this request would charge the stated cost.",
 			Fault{Pointer: "/cost", Detail: "is not what this operation is charged"})
 	}
 	return nil

@@ -14,7 +14,7 @@ const (
 // error is an [*Error] of reason invalid-request.
 func ValidID(id string) error {
 	if !isPolicyID(id) {
-		return Invalid(ReasonInvalidRequest, "a policy's id "+policyIDDetail)
+		return Invalid(ReasonInvalidRequest, "A policy's id "+policyIDDetail+".")
 	}
 	return nil
 }

@@ -115,9 +115,9 @@ func (r *reader) err(impossible Reason) error {
 	if r.malformed {
 		reason = ReasonInvalidRequest
 	}
-	detail := "one fault was found"
+	detail := "One fault was found."
 	if len(r.faults) > 1 {
-		detail = strconv.Itoa(len(r.faults)) + " faults were found"
+		detail = strconv.Itoa(len(r.faults)) + " faults were found."
 	}
 	return Invalid(reason, detail, r.faults...)
 }

@@ -93,16 +93,6 @@ var balancesNames = [...]string{"keep", "scale", "reset", "restart"}
 // String gives the rule's name in JSON and SQL.
 func (b Balances) String() string { return balancesNames[b] }
 
-// ParseBalances finds a rule by its name.
-func ParseBalances(name string) (Balances, bool) {
-	for rule := range Balances(len(balancesNames)) {
-		if rule.String() == name {
-			return rule, true
-		}
-	}
-	return 0, false
-}
-
 // readRule reads the name of one of a rule's values. Those in later are
 // described already and not available yet.
 func readRule[Rule ~uint8](r *reader, value jsontext.Value, names []string, later ...Rule) Rule {

@@ -49,8 +49,8 @@ func (e *StoreError) Problem() *Error {
 
 // storeFaultDetails says to a caller what was decided and charged.
 var storeFaultDetails = [...]string{
-	StoreUnreachable: "the store is not reachable; nothing was decided or charged",
-	StoreHeld:        "the store did not get to it within its bound; nothing was decided or charged",
-	StoreStateLost:   "the store is recovering from a crash; nothing was decided or charged",
-	StoreUnsure:      "the store gave no answer in time; whether it charged is not known",
+	StoreUnreachable: "The store is not reachable; nothing was decided or charged.",
+	StoreHeld:        "The store did not get to it within its bound; nothing was decided or charged.",
+	StoreStateLost:   "The store is recovering from a crash; nothing was decided or charged.",
+	StoreUnsure:      "The store gave no answer in time; whether it charged is not known.",
 }

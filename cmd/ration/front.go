@@ -47,13 +47,13 @@ func (f *front) checks(s *service) []httpapi.Check {
 	return []httpapi.Check{
 		{Name: "accepting", Probe: func(context.Context) error {
 			if f.draining.Load() {
-				return notReady("this instance is stopping")
+				return notReady("This instance is stopping.")
 			}
 			return nil
 		}},
 		{Name: "policies", Probe: func(context.Context) error {
 			if !s.limiter.Loaded() {
-				return notReady("no policies are loaded yet")
+				return notReady("No policies are loaded yet.")
 			}
 			return nil
 		}},

@@ -61,7 +61,7 @@ func awaitUnready(t *testing.T, i *instance) {
 	t.Helper()
 	eventually(t, "the instance says that it is not ready", func() bool {
 		code, _, errs := command(t, nil, "", "health", i.metrics+"/readyz")
-		return code == exitFailed && strings.Contains(errs, "this instance is stopping")
+		return code == exitFailed && strings.Contains(errs, "This instance is stopping.")
 	})
 }
 

@@ -94,7 +94,7 @@ func (s *Store) create(id string, spec *policy.Spec, nowMicros int64) *ledger {
 	rule := limitOf(spec.Limit)
 	created := &ledger{
 		policy: &policy.Installed{
-			Number: int32(len(s.policies) + 1), ID: id, Version: 1,
+			Number: int32(len(s.policies) + 1), ID: id, Version: 1, //nolint:gosec // a few policies, as memory is
 			Spec: spec, InstalledAtMicros: nowMicros,
 		},
 		limit:    rule,
