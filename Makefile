@@ -17,7 +17,7 @@ GO_TEST ?= go test
 STEPS ?= 1000000
 LONG ?= 10m
 # What needs a database; everything else is the same in front of a container.
-DATABASE_PACKAGES := ./migrations/... ./pgstore/... ./cmd/ration/... ./internal/dbtest/... ./internal/devpg/...
+DATABASE_PACKAGES := ./migrations/... ./pgstore/... ./cmd/ration/... ./internal/dbtest/... ./internal/devpg/... ./internal/doctest/... ./internal/isolation/...
 BENCH ?= .
 BENCH_TIME ?= 1s
 
