@@ -13,7 +13,7 @@ func TestEveryFaultIsNamedAtOnce(t *testing.T) {
 		"RATION_METRICS_ADDR":     "[::]:9090",
 		"RATION_DECISION_TIMEOUT": "fast",
 		"RATION_CALL_TIMEOUT":     "-1s",
-		"RATION_LANES":            "0",
+		"RATION_LANES":            "65",
 		"RATION_QUEUE_MAX":        "many",
 		"RATION_BATCH_MAX":        "1025",
 		"RATION_JITTER":           "NaN",
@@ -60,7 +60,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err := found.err(); err != nil {
 		t.Error(err)
 	}
-	if config.Lanes != 2 || config.Listen.Decisions != "127.0.0.1:8080" {
+	if config.lanes() < 1 || config.lanes() > lanesByDefaultMax || config.Listen.Decisions != "127.0.0.1:8080" {
 		t.Errorf("defaults: %+v", config)
 	}
 }

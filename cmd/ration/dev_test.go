@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/rationhq/ration/internal/dbtest"
-	"github.com/rationhq/ration/internal/devpg"
 	"github.com/rationhq/ration/internal/skip"
 )
 
@@ -23,7 +22,8 @@ func TestDevTwice(t *testing.T) {
 	if remaining := first.peek(t, "report.read"); remaining != 100 {
 		t.Errorf("a fresh account may read %d reports", remaining)
 	}
-	first.put(t, "report-read", slow("report.read", 3, ""), 1)
+	first.put(t, "report-read", `{"match": {"operations": ["report.read"]}, "per": ["account", "operation"],
+		"limit": {"algorithm": "token_bucket", "capacity": 3, "refillTokens": 1, "refillSeconds": 3600}}`, 1)
 	// The folder is in use: said, and nothing is broken by it.
 	code, _, errs := command(t, append(anyPort(), environ...), "", "dev")
 	if code != exitFailed || !strings.Contains(errs, "RATION_DEV_DIR") {
@@ -65,16 +65,7 @@ func (i *instance) peek(t *testing.T, operation string) int64 {
 // devFolder is a folder for a private server, or the reason to skip.
 func devFolder(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs PostgreSQL")
-	}
-	found, err := devpg.Find(t.Context(), os.Getenv("RATION_PG_BIN"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) == 0 {
-		skip.Because(t, "needs PostgreSQL's binaries on this machine")
-	}
+	skip.WithoutBinaries(t)
 	// Not t.TempDir, which only its owner can enter: root's server runs as somebody else.
 	dir, err := os.MkdirTemp("", "ration-dev-test-") //nolint:usetesting // see above
 	if err != nil {

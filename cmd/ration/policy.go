@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -21,34 +22,32 @@ func (p *program) policyCommand() *cobra.Command {
 	)
 }
 
-// outputFlag adds the choice between text for people and JSON for programs.
-func outputFlag(command *cobra.Command) (asJSON func() (bool, error)) {
+// overAdmin makes a command of what is done through the administration
+// listener. It adds the choice between text for people and JSON for programs.
+func (p *program) overAdmin(
+	command *cobra.Command, do func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error,
+) *cobra.Command {
 	form := command.Flags().StringP("output", "o", "text", "`form` of what is printed: text, or json as the service answered it")
-	return func() (bool, error) {
+	command.RunE = func(command *cobra.Command, arguments []string) error {
 		if *form != "text" && *form != "json" {
-			return false, usageError{fmt.Errorf("--output %q: it is text or json", *form)}
-		}
-		return *form == "json", nil
-	}
-}
-
-func (p *program) policyListCommand() *cobra.Command {
-	command := reads(&cobra.Command{
-		Use:   "list",
-		Short: "List the policies in force",
-		Args:  cobra.NoArgs,
-	}, adminConfig{})
-	wantsJSON := outputFlag(command)
-	command.RunE = func(command *cobra.Command, _ []string) error {
-		asJSON, err := wantsJSON()
-		if err != nil {
-			return err
+			return usageError{fmt.Errorf("--output %q: it is text or json", *form)}
 		}
 		api, err := p.adminAPI()
 		if err != nil {
 			return err
 		}
-		policies, err := api.list(command.Context())
+		return do(command.Context(), api, arguments, *form == "json")
+	}
+	return reads(command, adminConfig{})
+}
+
+func (p *program) policyListCommand() *cobra.Command {
+	return p.overAdmin(&cobra.Command{
+		Use:   "list",
+		Short: "List the policies in force",
+		Args:  cobra.NoArgs,
+	}, func(ctx context.Context, api *adminAPI, _ []string, asJSON bool) error {
+		policies, err := api.list(ctx)
 		if err != nil {
 			return err
 		}
@@ -56,8 +55,13 @@ func (p *program) policyListCommand() *cobra.Command {
 			return p.printList(policies)
 		}
 		return p.printTable(policies)
-	}
-	return command
+	})
+}
+
+// printJSON prints a policy as the service answered it.
+func (p *program) printJSON(version *policyVersion) error {
+	_, err := fmt.Fprintf(p.out, "%s\n", version.raw)
+	return err
 }
 
 // printList prints all pages of policies as one, in the form of a page.
@@ -82,31 +86,20 @@ func (p *program) printTable(policies []policyVersion) error {
 }
 
 func (p *program) policyGetCommand() *cobra.Command {
-	command := reads(&cobra.Command{
+	return p.overAdmin(&cobra.Command{
 		Use:   "get ID",
 		Short: "Print a policy, ready to be edited and put back",
 		Long: "Prints the policy in force as the JSON that `policy put` takes. Its version is told on standard error, so that\n" +
 			"standard output can be kept in a file.",
 		Example: "  ration policy get search >search.json\n  ration policy put search search.json --if-match v1",
 		Args:    cobra.ExactArgs(1),
-	}, adminConfig{})
-	wantsJSON := outputFlag(command)
-	command.RunE = func(command *cobra.Command, arguments []string) error {
-		asJSON, err := wantsJSON()
-		if err != nil {
-			return err
-		}
-		api, err := p.adminAPI()
-		if err != nil {
-			return err
-		}
-		found, err := api.get(command.Context(), arguments[0])
+	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
+		found, err := api.get(ctx, arguments[0])
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", found.raw)
-			return err
+			return p.printJSON(&found)
 		}
 		content, err := editObject(found.raw, []string{"id", "version", "installedAt"})
 		if err != nil {
@@ -115,6 +108,5 @@ func (p *program) policyGetCommand() *cobra.Command {
 		fmt.Fprintf(p.err, "%s v%d, installed %s\n", found.ID, found.Version, found.InstalledAt.Format("2006-01-02 15:04:05 MST"))
 		_, err = p.out.Write(content)
 		return err
-	}
-	return command
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ type putFlags struct {
 
 func (p *program) policyPutCommand() *cobra.Command {
 	var flags putFlags
-	command := reads(&cobra.Command{
+	command := p.overAdmin(&cobra.Command{
 		Use:   "put ID FILE (--create | --if-match vN)",
 		Short: "Install a version of a policy",
 		Long: "Installs a version of a policy from a JSON file (`-`: standard input). Say either --create, for a policy that must not\n" +
@@ -33,21 +34,8 @@ func (p *program) policyPutCommand() *cobra.Command {
 		Example: "  ration policy put search search.json --create\n" +
 			"  ration policy put search search.json --if-match v1 --reason 'searches got dearer'",
 		Args: cobra.ExactArgs(2),
-	}, adminConfig{})
-	command.Flags().BoolVar(&flags.create, "create", false, "the policy must not exist yet")
-	command.Flags().StringVar(&flags.ifMatch, "if-match", "", "the `version` that is replaced, such as v7")
-	command.Flags().StringVar(&flags.reason, "reason", "", "`reason` for the audit, in place of the file's own")
-	wantsJSON := outputFlag(command)
-	command.RunE = func(command *cobra.Command, arguments []string) error {
-		asJSON, err := wantsJSON()
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
 		replaces, err := flags.replaces()
-		if err != nil {
-			return err
-		}
-		api, err := p.adminAPI()
 		if err != nil {
 			return err
 		}
@@ -55,17 +43,19 @@ func (p *program) policyPutCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		installed, err := api.put(command.Context(), arguments[0], replaces, body)
+		installed, err := api.put(ctx, arguments[0], replaces, body)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", installed.raw)
-			return err
+			return p.printJSON(&installed)
 		}
 		p.sayInstalled(&installed, replaces)
 		return nil
-	}
+	})
+	command.Flags().BoolVar(&flags.create, "create", false, "the policy must not exist yet")
+	command.Flags().StringVar(&flags.ifMatch, "if-match", "", "the `version` that is replaced, such as v7")
+	command.Flags().StringVar(&flags.reason, "reason", "", "`reason` for the audit, in place of the file's own")
 	return command
 }
 

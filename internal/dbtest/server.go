@@ -98,16 +98,7 @@ func startLocal(ctx context.Context, settings map[string]string) (*server, *devp
 // needs PostgreSQL's binaries and is skipped without them.
 func OwnServer(t testing.TB, settings map[string]string, options ...Option) (*DB, *devpg.Server) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs PostgreSQL")
-	}
-	found, err := devpg.Find(t.Context(), os.Getenv("RATION_PG_BIN"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) == 0 {
-		skip.Because(t, "needs PostgreSQL's binaries on this machine")
-	}
+	skip.WithoutBinaries(t)
 	s, running, err := startLocal(t.Context(), settings)
 	if err != nil {
 		t.Fatalf("start a server for this test: %v", err)

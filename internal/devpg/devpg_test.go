@@ -21,16 +21,7 @@ import (
 // where there is no PostgreSQL to test with.
 func localConfig(t *testing.T) devpg.Config {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts PostgreSQL")
-	}
-	found, err := devpg.Find(t.Context(), os.Getenv("RATION_PG_BIN"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) == 0 {
-		skip.Because(t, "no PostgreSQL binaries on this machine")
-	}
+	skip.WithoutBinaries(t)
 	// Not t.TempDir: its parents are closed to the user that root's server
 	// runs as.
 	dir, err := os.MkdirTemp("", "devpg-test-") //nolint:usetesting // see above
