@@ -21,11 +21,11 @@ const installedSQL = `
 // and tells every instance. A version other than put.Expected in force is
 // version-conflict; content that is in force already installs nothing.
 func (s *Store) Put(ctx context.Context, put policy.Put) (installed *policy.Installed, changed bool, err error) {
-	return s.PutAt(ctx, put, 0)
+	return s.putAt(ctx, put, 0)
 }
 
-// PutAt is Put at an instant of a test clock.
-func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (installed *policy.Installed, changed bool, err error) {
+// putAt is Put at an instant of a test clock; 0 in production.
+func (s *Store) putAt(ctx context.Context, put policy.Put, nowMicros int64) (installed *policy.Installed, changed bool, err error) {
 	err = s.control(ctx, "install a policy", func(ctx context.Context, tx pgx.Tx) error {
 		limit := &put.Change.Spec.Limit
 		var outcome string

@@ -25,7 +25,8 @@ var (
 
 // ParseAddress reads an IP address in any textual form, with or without a
 // port ("192.0.2.1:5678", "[2001:db8::1]:443") and brackets. IPv4-mapped IPv6
-// is unwrapped; zone ids are refused. The error is a sentence for the caller.
+// is unwrapped; zone ids are refused. The error is worded as the Detail of a
+// [Fault].
 func ParseAddress(text string) (netip.Addr, error) {
 	var address netip.Addr
 	var err error
@@ -79,7 +80,7 @@ func (r *reader) address(value jsontext.Value) string {
 }
 
 // canonicalNetwork gives the canonical text of a match's address or CIDR
-// prefix. The error is a sentence for the caller.
+// prefix. The error is worded as the Detail of a [Fault].
 func canonicalNetwork(text string) (string, error) {
 	if !strings.Contains(text, "/") {
 		address, err := netip.ParseAddr(text)

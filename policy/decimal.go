@@ -21,8 +21,8 @@ const (
 type Decimal struct{ text string }
 
 // ParseDecimal reads a number in JSON's notation. It refuses texts of more
-// than 40 bytes and exponents beyond 30 either way; the error is a sentence
-// for the caller.
+// than 40 bytes and exponents beyond 30 either way; the error is worded as the
+// Detail of a [Fault].
 func ParseDecimal(text string) (Decimal, error) {
 	if len(text) > decimalBytesMax {
 		return Decimal{}, errors.New("must be written in at most " + strconv.Itoa(decimalBytesMax) + " characters")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -13,12 +12,8 @@ var sources = []struct{ fast, durable string }{
 	{"take_new_v1", "take_new_durable_v1"},
 }
 
-// The lines that the two functions do not share.
-const (
-	durableOnly = "-- durable: "
-	fastBegin   = "-- fast:begin"
-	fastEnd     = "-- fast:end"
-)
+// durableOnly begins a line of the source that is the durable function's alone.
+const durableOnly = "-- durable: "
 
 var ownName = regexp.MustCompile(`\btake_(new_)?v1\b`)
 
@@ -26,22 +21,8 @@ var ownName = regexp.MustCompile(`\btake_(new_)?v1\b`)
 func durable(text, name string) (string, error) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "-- Code generated from %s.sql by internal/gen/durable. DO NOT EDIT.\n--\n", name)
-	inFast := false
 	for line := range strings.Lines(text) {
-		switch marker := strings.TrimSpace(line); {
-		case marker == fastBegin && !inFast:
-			inFast = true
-		case marker == fastEnd && inFast:
-			inFast = false
-		case marker == fastBegin, marker == fastEnd:
-			return "", fmt.Errorf("%s without its other half", marker)
-		case inFast:
-		default:
-			out.WriteString(twin(line))
-		}
-	}
-	if inFast {
-		return "", errors.New(fastBegin + " without " + fastEnd)
+		out.WriteString(twin(line))
 	}
 	generated := out.String()
 	if i := strings.Index(generated, "bucket_fast"); i >= 0 {

@@ -3,8 +3,7 @@
 // how they commit; everything else has to stay the same for ever, and nobody
 // should have to compare.
 //
-// In a source, `-- durable: <sql>` is a line of the durable function, and what
-// stands between `-- fast:begin` and `-- fast:end` is not.
+// In a source, `-- durable: <sql>` is a line of the durable function.
 package main
 
 import (
