@@ -6,8 +6,8 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// Decider answers requests. A denial is a decision; errors are *policy.Error
-// or the context's.
+// Decider answers requests, each within its own DeadlineMillis where it has
+// one. A denial is a decision; errors are *policy.Error or the context's.
 type Decider interface {
 	// Decide answers one request. Reasons of its errors: invalid-request (an
 	// attribute that a policy's key rejects without), cost-not-allowed,
@@ -15,7 +15,6 @@ type Decider interface {
 	Decide(ctx context.Context, request *policy.Request) (policy.Decision, error)
 
 	// DecideBatch answers requests[i] in results[i]; both have the same length.
-	// One request's failure is its own result's. A request's DeadlineMillis
-	// bounds that request alone, so that the Decider has to heed it here.
+	// One request's failure is its own result's, and so is its deadline.
 	DecideBatch(ctx context.Context, requests []*policy.Request, results []policy.Result)
 }

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -43,13 +42,7 @@ func (d *decisions) decide(w http.ResponseWriter, r *http.Request) (int, error) 
 		return 0, err
 	}
 
-	ctx := r.Context()
-	if request.DeadlineMillis > 0 {
-		shorter, cancel := context.WithDeadline(ctx, started.Add(time.Duration(request.DeadlineMillis)*time.Millisecond))
-		defer cancel()
-		ctx = shorter
-	}
-	decision, err := d.decider.Decide(ctx, request)
+	decision, err := d.decider.Decide(r.Context(), request)
 	d.Metrics.observeDecision(time.Since(started), decision.Source, err)
 	if err != nil {
 		return 0, err
