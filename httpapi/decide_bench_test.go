@@ -76,6 +76,9 @@ func BenchmarkDecisions(b *testing.B) {
 // TestDecisionAllocations keeps the hot path lean: three of the allocations
 // are the router's context, the rest the parsed request and the headers.
 func TestDecisionAllocations(t *testing.T) { //nolint:paralleltest // others would allocate meanwhile
+	if raceDetector {
+		t.Skip("the race detector allocates too")
+	}
 	handler := decisionsOf(&fixedDecider{allowed(reportCreate(), 35, 250_000)})
 	body := []byte(exampleRequest)
 	reader := bytes.NewReader(body)
