@@ -24,7 +24,7 @@ type answer struct {
 	RetryAfterSeconds *int64
 	RetryAfterMillis  *int64
 	PolicyVersion     int
-	Type              string // of a problem
+	Type, Detail      string // of a problem
 }
 
 // call makes one call and gives status, header and body.
@@ -64,7 +64,7 @@ func (c *client) mustAsk(t *testing.T, body string) answer {
 		t.Fatal(err)
 	}
 	if a.Status != http.StatusOK && a.Status != http.StatusTooManyRequests {
-		t.Fatalf("%s: %d %s", body, a.Status, a.Type)
+		t.Fatalf("%s: %d %s %s", body, a.Status, a.Type, a.Detail)
 	}
 	return a
 }

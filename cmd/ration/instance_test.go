@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,9 +37,11 @@ func anyPort() []string {
 	return []string{"RATION_HTTP_ADDR=127.0.0.1:0", "RATION_ADMIN_ADDR=127.0.0.1:0", "RATION_METRICS_ADDR=127.0.0.1:0"}
 }
 
-// patient bounds the wait for decisions widely: what is tested is what they
-// say, on a machine that may be busy.
-const patient = "RATION_DECISION_TIMEOUT=10s"
+// patient bounds the wait for decisions widely, and the store's calls with
+// them: what is tested is what they say, on a machine that may be busy.
+func patient() []string {
+	return []string{"RATION_DECISION_TIMEOUT=10s", "RATION_CALL_TIMEOUT=10s"}
+}
 
 // newDatabase gives the test a database whose calls are as patient.
 func newDatabase(t *testing.T) *dbtest.DB {
@@ -63,7 +66,7 @@ func relax(t *testing.T, db *dbtest.DB) {
 // the test.
 func serve(t *testing.T, db *dbtest.DB) *instance {
 	t.Helper()
-	return start(t, []string{patient, "RATION_DATABASE_URL=" + db.ServiceURL()}, "serve")
+	return start(t, append(patient(), "RATION_DATABASE_URL="+db.ServiceURL()), "serve")
 }
 
 // start runs a command that serves, within the test.
@@ -96,7 +99,7 @@ func spawn(t *testing.T, db *dbtest.DB) *instance {
 	t.Helper()
 	output := newOutput(t)
 	command := exec.Command(os.Args[0], "serve")
-	command.Env = append(anyPort(), asProgram+"=1", patient, "RATION_DATABASE_URL="+db.ServiceURL())
+	command.Env = slices.Concat(anyPort(), patient(), []string{asProgram + "=1", "RATION_DATABASE_URL=" + db.ServiceURL()})
 	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestFreshKeysThroughTwoInstances(t *testing.T) {
 				case a.Status == http.StatusTooManyRequests:
 					denied.Add(1)
 				default:
-					t.Errorf("key %d: %d %s", key, a.Status, a.Type)
+					t.Errorf("key %d: %d %s %s", key, a.Status, a.Type, a.Detail)
 				}
 			})
 		}
@@ -73,7 +73,7 @@ func TestLoweredWhileAsked(t *testing.T) {
 				for key := range keys {
 					a, err := instances[(caller+round)%2].ask(request("op", fmt.Sprint("key-", key)))
 					if err != nil || a.Status != http.StatusOK && a.Status != http.StatusTooManyRequests {
-						t.Errorf("key %d: %d %s (%v)", key, a.Status, a.Type, err)
+						t.Errorf("key %d: %d %s %s (%v)", key, a.Status, a.Type, a.Detail, err)
 						return
 					}
 					if left < after && a.PolicyVersion != 2 {
