@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -51,7 +52,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Whoever is told of a fault learns whether it charged, and no internals.
+// Whoever is told of a fault learns whether his call took effect, and no internals.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	if err := interpret("decide", nil); err != nil {
@@ -63,5 +64,12 @@ func TestProblems(t *testing.T) {
 	}
 	if problem := storeError("decide", &pgconn.PgError{Code: "RN004"}).Problem(); problem.Code != policy.CodeInternal || problem.Detail != "" {
 		t.Errorf("%+v", problem)
+	}
+	// Policies and decisions share the words: neither is told of what it did not ask for.
+	for _, code := range []string{"57014", "57P01", "57P03", stateLost} {
+		problem := storeError("install a policy", &pgconn.PgError{Code: code}).Problem()
+		if problem.Code != policy.CodeUnavailable || problem.Detail == "" || strings.Contains(problem.Detail, "charge") || strings.Contains(problem.Detail, "decide") {
+			t.Errorf("%s: %+v", code, problem)
+		}
 	}
 }

@@ -91,6 +91,7 @@ func parseChange(body []byte, table members[Change]) (*Change, error) {
 	if err := r.err(ReasonPolicyInvalid); err != nil {
 		return nil, err
 	}
+	change.warnOfCosts()
 	return change, nil
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,8 +43,8 @@ func TestParseChangeReadsTheExampleOfTheDesign(t *testing.T) {
 	if diff := diffSpecs(want, change.Spec); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if change.Balances != Keep || change.Reason != "launch" || len(change.Warnings) > 0 {
-		t.Errorf("got balances %s, reason %q, warnings %v", change.Balances, change.Reason, change.Warnings)
+	if change.Balances != Keep || change.Reason != "launch" {
+		t.Errorf("got balances %s, reason %q", change.Balances, change.Reason)
 	}
 }
 
@@ -275,14 +276,30 @@ func TestStoreDown(t *testing.T) {
 	wantFaults(t, err, ReasonPolicyInvalid, "/onStoreDown/instances")
 }
 
-func TestOpenWithoutConsentWarns(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	t.Parallel()
-	change, err := ParseChange(withMembers(`"onStoreDown":{"mode":"open"},`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(change.Warnings) != 1 || change.Warnings[0].Pointer != "/onStoreDown" {
-		t.Errorf("got warnings %v, want one at /onStoreDown", change.Warnings)
+	const notYet, never = "is kept, but not acted upon yet", "is above the capacity"
+	for more, want := range map[string][]Fault{
+		`"onStoreDown":{"mode":"closed"},`:                   nil,
+		`"onStoreDown":{"mode":"open","acceptOpen":true},`:   {{"/onStoreDown", notYet}},
+		`"onStoreDown":{"mode":"local","instances":"auto"},`: {{"/onStoreDown", notYet}},
+		`"onStoreDown":{"mode":"open"},`:                     {{"/onStoreDown", `say "acceptOpen": true`}, {"/onStoreDown", notYet}},
+
+		`"costs":{"default":40,"operations":{"a":40},"max":40},`: nil,
+		`"costs":{"operations":{"b":42,"fine":1,"a":41}},`:       {{"/costs/operations/a", never}, {"/costs/operations/b", never}},
+		`"costs":{"default":41,"max":42},`:                       {{"/costs/default", never}, {"/costs/max", never}},
+	} {
+		change, err := ParseChange(withMembers(more))
+		if err != nil {
+			t.Errorf("%s: %v", more, err)
+			continue
+		}
+		fits := func(got, want Fault) bool {
+			return got.Pointer == want.Pointer && strings.Contains(got.Detail, want.Detail)
+		}
+		if !slices.EqualFunc(change.Warnings, want, fits) {
+			t.Errorf("%s: got warnings %v, want %v", more, change.Warnings, want)
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func readObject[T any](r *reader, object jsontext.Value, into *T, table members[
 		return 0
 	}
 	var found seen
+	var unknown map[string]bool // one fault tells of all that bear a name
 	for rest := inside(object); ; {
 		quoted, value, after, ok := cutMember(rest)
 		if !ok {
@@ -52,15 +53,21 @@ func readObject[T any](r *reader, object jsontext.Value, into *T, table members[
 		name := unquote(quoted)
 		i := table.index(string(name))
 		if i < 0 {
-			r.enter(string(name))
-			r.faultForm("is not a known member")
-			r.leave()
+			if !unknown[string(name)] {
+				r.faultFormAt(string(name), "is not a known member")
+			}
+			if unknown == nil {
+				unknown = make(map[string]bool)
+			}
+			unknown[string(name)] = true
 			continue
 		}
 		r.enter(table[i].name)
 		switch {
 		case found&(1<<i) != 0:
 			r.faultForm("occurs more than once")
+		case value.Kind() == jsontext.KindNull && table[i].required:
+			r.faultForm("must not be null")
 		case value.Kind() == jsontext.KindNull:
 			r.faultForm("must not be null; leave it out instead")
 		default:

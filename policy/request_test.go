@@ -90,8 +90,17 @@ func TestIN2NothingBeyondOneObject(t *testing.T) {
 	}
 	_, err := ParseRequest([]byte(`{"operation":"a","user":"u","costt":50}`))
 	wantFaults(t, err, ReasonInvalidRequest, "/costt")
-	_, err = ParseRequest([]byte(`{"operation":"a","user":"u","cost":null}`))
-	wantFaults(t, err, ReasonInvalidRequest, "/cost")
+	_, err = ParseRequest([]byte(`{"costt":50,"operation":"a","costt":50,"user":"u","c\u006fstt":{}}`))
+	wantFaults(t, err, ReasonInvalidRequest, "/costt")
+	_, err = ParseRequest([]byte(`{"operation":null,"user":"u","cost":null}`))
+	wantFaults(t, err, ReasonInvalidRequest, "/operation", "/cost")
+	if failure, ok := errors.AsType[*Error](err); ok {
+		for i, leaveOut := range []bool{false, true} { // what is required cannot be left out
+			if fault := failure.Faults[i]; strings.Contains(fault.Detail, "leave it out") != leaveOut {
+				t.Errorf("%s %s", fault.Pointer, fault.Detail)
+			}
+		}
+	}
 }
 
 func TestParseRequestCosts(t *testing.T) {

@@ -47,10 +47,11 @@ func (e *StoreError) Problem() *Error {
 	return &Error{Code: CodeUnavailable, Reason: ReasonStoreUnavailable, Detail: storeFaultDetails[e.Fault], Cause: e}
 }
 
-// storeFaultDetails says to a caller what was decided and charged.
+// storeFaultDetails says to a caller what came of his call: of a decision or of
+// a policy's change.
 var storeFaultDetails = [...]string{
-	StoreUnreachable: "The store is not reachable; nothing was decided or charged.",
-	StoreHeld:        "The store did not get to it within its bound; nothing was decided or charged.",
-	StoreStateLost:   "The store is recovering from a crash; nothing was decided or charged.",
-	StoreUnsure:      "The store gave no answer in time; whether it charged is not known.",
+	StoreUnreachable: "The store is not reachable; nothing was done.",
+	StoreHeld:        "The store did not get to it within its bound; nothing was done.",
+	StoreStateLost:   "The store is recovering from a crash; nothing was done.",
+	StoreUnsure:      "The store gave no answer in time; whether it took effect is not known.",
 }
