@@ -27,8 +27,9 @@ func (s instant) TakeNew(ctx context.Context, _ policy.Hold, batch *policy.Batch
 	return s.Take(ctx, batch, answers)
 }
 
-func (instant) Recover(context.Context) error { return nil }
-func (instant) Close()                        {}
+func (instant) Connect(context.Context) error         { return nil }
+func (instant) Recover(context.Context) (bool, error) { return false, nil }
+func (instant) Close()                                {}
 
 // startInstant runs two lanes of instant sessions.
 func startInstant(b *testing.B) *running {

@@ -39,9 +39,21 @@ func (p path) waitsForAll() bool { return p == fast || p == settling }
 // decide decides a batch and answers every caller. In the common case that is
 // one call of the store; a key that is new, or whose row is of an older
 // version, takes two; one that the cleaner removed in between takes three.
+// Keys that were seen held go apart from their neighbours and after them.
 func (l *lane) decide(ctx context.Context, groups []group) {
 	l.metrics.batchSent(groups)
 	l.until = time.Now().Add(l.waitMax)
+	neighbours, held := l.setApart(groups)
+	if len(neighbours) > 0 {
+		l.decideNeighbours(ctx, neighbours)
+	}
+	if len(held) > 0 {
+		l.aroundHeld(ctx, held)
+	}
+}
+
+// decideNeighbours decides groups of which none is known to be held.
+func (l *lane) decideNeighbours(ctx context.Context, groups []group) {
 	again := l.attempt(ctx, fast, groups)
 	for range 2 {
 		if len(again) > 0 {
@@ -62,32 +74,47 @@ func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []
 		return nil
 	}
 	err := l.call(ctx, path, groups)
-	if isFault(err, policy.StoreStateLost) && l.session.Recover(ctx) == nil && !l.late() {
+	if isFault(err, policy.StoreStateLost) && l.recover(ctx) && !l.late() {
 		err = l.call(ctx, path, groups)
 	}
 	switch {
 	case err == nil:
 		return l.answer(groups)
 	case isFault(err, policy.StoreHeld) && path.waitsForAll():
+		l.suspect(groups)
 		l.aroundHeld(ctx, groups)
 	case isFault(err, policy.StoreFaulty) && len(groups) > 1:
 		// Something in the batch cannot be decided. It must not fail its neighbours, so the batch is halved until it is alone.
 		half := len(groups) / 2
 		return append(l.attempt(ctx, path, groups[:half]), l.attempt(ctx, path, groups[half:])...)
+	case isFault(err, policy.StoreHeld) && path == alone:
+		l.failHeld(groups)
 	default:
 		l.fail(groups, err)
 	}
 	return nil
 }
 
-// aroundHeld decides a batch that ran into its bound, and was rolled back
-// whole, without the rows that others hold. Keys without a visible row may
+// suspect notes what may have been held where nobody waits to find out which.
+func (l *lane) suspect(groups []group) {
+	if !l.late() {
+		return
+	}
+	now := time.Now()
+	for i := range groups {
+		l.held.suspect(groups[i].ask.Key, now)
+	}
+}
+
+// aroundHeld decides groups without the rows that others hold: those of a
+// batch that ran into its bound, and was rolled back whole, or of keys that
+// were seen held before. Keys without a visible row may
 // wait behind somebody's uncommitted insert, which cannot be skipped: they go
 // one at a time.
 func (l *lane) aroundHeld(ctx context.Context, groups []group) {
 	rest := l.attempt(ctx, skippingHeld, groups)
 	for i := range rest {
-		l.fail(l.attempt(ctx, alone, rest[i:i+1]), errHeld())
+		l.failHeld(l.attempt(ctx, alone, rest[i:i+1]))
 	}
 }
 
@@ -105,6 +132,7 @@ func (l *lane) call(ctx context.Context, path path, groups []group) error {
 	begun := time.Now()
 	err := path.call(ctx, l.session, &l.batch, &l.answers)
 	l.metrics.called(path, time.Since(begun), err)
+	l.outage.called(ctx, l.durability, err)
 	return err
 }
 
@@ -123,8 +151,11 @@ func (l *lane) answer(groups []group) (again []group) {
 		case policy.Again:
 			again = append(again, *g)
 		case policy.HeldByOther:
-			l.fail(groups[i:i+1], errHeld())
+			l.failHeld(groups[i : i+1])
 		case policy.Answered:
+			if g.ask.Count > 0 { // a peek is answered beside a held row as well
+				l.held.forget(g.ask.Key)
+			}
 			l.each(g, func(c *call, place int32) { c.decision = decisionOf(c, place, answer, l.answers.NowMicros) })
 		}
 	}
@@ -172,6 +203,16 @@ func (l *lane) fail(groups []group, err error) {
 	for i := range groups {
 		l.each(&groups[i], func(c *call, _ int32) { c.err = err })
 	}
+}
+
+// failHeld answers the callers of keys that were found held, and remembers
+// the keys.
+func (l *lane) failHeld(groups []group) {
+	now := time.Now()
+	for i := range groups {
+		l.held.seen(groups[i].ask.Key, now)
+	}
+	l.fail(groups, errHeld())
 }
 
 func isFault(err error, fault policy.StoreFault) bool {

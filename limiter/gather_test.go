@@ -144,8 +144,9 @@ func (a answering) TakeNew(ctx context.Context, _ policy.Hold, batch *policy.Bat
 	return a.Take(ctx, batch, answers)
 }
 
-func (answering) Recover(context.Context) error { return nil }
-func (answering) Close()                        {}
+func (answering) Connect(context.Context) error         { return nil }
+func (answering) Recover(context.Context) (bool, error) { return false, nil }
+func (answering) Close()                                {}
 
 // What has been decided can be forgotten: no buffer of the lane holds it.
 func TestBuffersKeepNoCallAlive(t *testing.T) {

@@ -24,6 +24,9 @@ type lane struct {
 	wake      chan struct{}
 	backlog   []*call // the lane's own: taken from arrivals, not sent yet
 	gathering *gathering
+	held      heldKeys
+	apart     []group // of the batch in hand, what may still be held
+	outage    outage
 
 	until   time.Time // nobody waits longer for the batch in hand
 	batch   policy.Batch
@@ -39,6 +42,7 @@ func newLane(durability policy.Durability, config *Config) *lane {
 		queueMax:   config.QueueMax,
 		wake:       make(chan struct{}, 1),
 		gathering:  newGathering(config.BatchAsksMax),
+		outage:     outage{log: config.Logger},
 	}
 }
 
@@ -74,24 +78,37 @@ func (l *lane) close() {
 	l.signal()
 }
 
-// run decides what arrives until the lane is closed and empty.
+// run decides what arrives until the lane is closed and empty. What waits is
+// decided also when ctx has ended; connecting in advance ends with it.
 func (l *lane) run(ctx context.Context) {
 	defer l.session.Close()
-	for range l.wake {
+	working := context.WithoutCancel(ctx)
+	var retry <-chan time.Time
+	for !l.finished() {
+		select {
+		case <-l.wake:
+		case <-retry:
+			retry = l.reconnect(ctx)
+		}
 		for l.collect() {
 			before := len(l.backlog)
 			groups, rest := l.gathering.take(l.backlog)
 			l.backlog = rest
 			l.taken(before - len(rest))
 			if len(groups) > 0 {
-				l.decide(ctx, groups)
-				l.gathering.release()
+				l.decide(working, groups)
+				l.release()
+				retry = l.reconnect(ctx)
 			}
 		}
-		if l.finished() {
-			return
-		}
 	}
+}
+
+// release lets go of the calls of the last batch.
+func (l *lane) release() {
+	l.gathering.release()
+	clear(l.apart)
+	l.apart = l.apart[:0]
 }
 
 // collect moves what has arrived behind what waits, and says whether anything

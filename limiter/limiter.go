@@ -68,10 +68,9 @@ func New(config Config) (*Limiter, error) {
 // waits, and returns nil. It is called once.
 func (l *Limiter) Run(ctx context.Context) error {
 	var lanes, follower sync.WaitGroup
-	working := context.WithoutCancel(ctx) // what waits is decided, also when ctx has ended
 	for _, of := range l.lanes {
 		for _, lane := range of {
-			lanes.Go(func() { lane.run(working) })
+			lanes.Go(func() { lane.run(ctx) })
 		}
 	}
 	follower.Go(func() { l.policies.run(ctx) })

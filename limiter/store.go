@@ -16,9 +16,12 @@ type Session interface {
 	// TakeNew decides a batch by the settling path.
 	TakeNew(ctx context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error
 
+	// Connect connects and warms the session up, unless it is connected.
+	Connect(ctx context.Context) error
+
 	// Recover records that the fast state was lost and begins a new incarnation,
-	// unless another instance has.
-	Recover(ctx context.Context) error
+	// unless another instance has; found says that this call did.
+	Recover(ctx context.Context) (found bool, err error)
 
 	// Close ends the connection.
 	Close()

@@ -44,6 +44,11 @@ type store struct {
 
 	loads     int
 	loadFault error
+
+	connects     int
+	connectFault error
+
+	otherRecovers bool
 }
 
 // newStore makes a store whose clock is the bubble's, or the machine's.
@@ -238,8 +243,27 @@ func (c *session) TakeNew(ctx context.Context, hold policy.Hold, batch *policy.B
 	return c.store.call(ctx, "take_new "+hold.String(), batch, answers)
 }
 
-func (c *session) Recover(context.Context) error {
-	return c.store.recover()
+// Connect is not among the calls; the store counts how often it was tried.
+func (c *session) Connect(context.Context) error {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	c.store.connects++
+	return c.store.connectFault
+}
+
+// Recover finds the loss, unless another instance has.
+func (c *session) Recover(context.Context) (bool, error) {
+	err := c.store.recover()
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	return err == nil && !c.store.otherRecovers, err
+}
+
+// recoveredByOther says whether further losses are another instance's to record.
+func (s *store) recoveredByOther(other bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.otherRecovers = other
 }
 
 func (s *store) recover() error {
@@ -255,4 +279,12 @@ func (c *session) Close() {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
 	c.store.open--
+}
+
+// connectsIn lets further connecting end so, and gives how often it was tried.
+func (s *store) connectsIn(err error) (tried int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connectFault = err
+	return s.connects
 }

@@ -52,7 +52,7 @@ func TestKilledBackend(t *testing.T) {
 		t.Errorf("%+v: the acknowledged charge of a durable policy is gone", answers)
 	}
 	// The pool still has connections of the time before, each good for one error.
-	attempt(t, "recover", func() bool { return session.Recover(t.Context()) == nil })
+	attempt(t, "recover", func() bool { _, err := session.Recover(t.Context()); return err == nil })
 	if answers := b.decide(session, fastBatch); answers.Asks[0].Remaining != 9 {
 		t.Errorf("%+v: want the idle bucket's", answers)
 	}

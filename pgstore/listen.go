@@ -18,12 +18,22 @@ const relistenDelay = time.Second
 // every notification, and after the connection was lost and made again. It
 // holds a connection of its own and ends with ctx, which is no error.
 func (s *Store) Listen(ctx context.Context, log *slog.Logger, changed func()) error {
+	broken := false
+	listening := func() {
+		if broken {
+			log.InfoContext(ctx, "listening for policy changes again")
+		}
+		broken = false
+	}
 	for {
-		err := s.listenOnce(ctx, changed)
+		err := s.listenOnce(ctx, listening, changed)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end that was asked for
 		}
-		log.WarnContext(ctx, "listening for policy changes broke off; polling meanwhile", "error", err)
+		if !broken {
+			log.WarnContext(ctx, "listening for policy changes broke off; polling meanwhile", "error", err)
+		}
+		broken = true
 		select {
 		case <-ctx.Done():
 			return nil
@@ -32,7 +42,9 @@ func (s *Store) Listen(ctx context.Context, log *slog.Logger, changed func()) er
 	}
 }
 
-func (s *Store) listenOnce(ctx context.Context, changed func()) error {
+// listenOnce listens on one connection until it breaks; it calls listening when
+// it does.
+func (s *Store) listenOnce(ctx context.Context, listening, changed func()) error {
 	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
 	if err != nil {
 		return err
@@ -46,6 +58,7 @@ func (s *Store) listenOnce(ctx context.Context, changed func()) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+changesChannel); err != nil {
 		return err
 	}
+	listening()
 	for {
 		changed()
 		if _, err := conn.WaitForNotification(ctx); err != nil {

@@ -118,8 +118,8 @@ func TestRecoverWithoutLoss(t *testing.T) {
 	if found := b.recover(second); found != 0 {
 		t.Errorf("%d sessions found a loss that was none", found)
 	}
-	if err := session.Recover(t.Context()); err != nil {
-		t.Error(err)
+	if found, err := session.Recover(t.Context()); found || err != nil {
+		t.Errorf("found %t, %v", found, err)
 	}
 	if n := scalar[int](b, "SELECT count(*) FROM ration.state_loss"); n != 0 {
 		t.Errorf("%d losses are recorded", n)

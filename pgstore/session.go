@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 type Session struct {
 	store     *Store
 	conn      *pgx.Conn
+	usedAt    time.Time // when the last call began or the connection was made
 	prepared  map[string]*pgconn.StatementDescription
 	arguments arguments
 }
@@ -59,8 +61,9 @@ func (s *Session) TakeNew(ctx context.Context, hold policy.Hold, batch *policy.B
 }
 
 // Recover records the loss of the fast state and begins a new incarnation,
-// unless another instance has done so. Its errors are [*policy.StoreError].
-func (s *Session) Recover(ctx context.Context) error { return s.store.Recover(ctx) }
+// unless another instance has done so; found says that this call did. Its
+// errors are [*policy.Error].
+func (s *Session) Recover(ctx context.Context) (found bool, err error) { return s.store.Recover(ctx) }
 
 // Close ends the connection.
 func (s *Session) Close() {
@@ -96,7 +99,8 @@ func (s *Session) call(ctx context.Context, sql string, hold []byte, batch *poli
 		return err
 	}
 	conn := s.conn.PgConn()
-	if err := conn.Conn().SetDeadline(time.Now().Add(s.store.callTimeout)); err != nil {
+	s.usedAt = time.Now()
+	if err := conn.Conn().SetDeadline(s.usedAt.Add(s.store.callTimeout)); err != nil {
 		s.abandon()
 		return interpret("bound a call", err)
 	}
@@ -143,10 +147,32 @@ const connectTimeout = 5 * time.Second
 // first decision is spared a connection's making when it is called before. Its
 // errors are [*policy.StoreError].
 func (s *Session) Connect(ctx context.Context) error {
-	if s.conn != nil && !s.conn.IsClosed() {
+	if s.conn != nil && !s.conn.IsClosed() && (time.Since(s.usedAt) < idleMax || s.alive()) {
 		return nil
 	}
+	s.abandon()
 	return s.connect(ctx)
+}
+
+// idleMax is how long a connection may have been idle and is used unseen: a
+// busy one spares the look, and one that breaks meanwhile breaks under a call.
+const idleMax = 100 * time.Millisecond
+
+// lookMax bounds the look at an idle connection: what the server has said
+// before it went is here already, and a read that finds nothing is the rule.
+const lookMax = 100 * time.Microsecond
+
+// alive says whether an idle connection is not known to be dead: the server
+// ends one with a message or by closing it. What is never sent on a dead
+// connection need not be called unknown.
+func (s *Session) alive() bool {
+	conn := s.conn.PgConn()
+	// Not CheckConn: its context would meet the last call's deadline, which may have passed.
+	if conn.Conn().SetDeadline(time.Now().Add(lookMax)) != nil {
+		return false
+	}
+	_, err := conn.ReceiveMessage(context.Background())
+	return !conn.IsClosed() && (err == nil || pgconn.Timeout(err) || errors.Is(err, os.ErrDeadlineExceeded))
 }
 
 // connect opens the connection.
@@ -167,7 +193,7 @@ func (s *Session) connect(ctx context.Context) error {
 		return interpret("connect", err)
 	}
 	connected.Store(true)
-	s.conn = conn
+	s.conn, s.usedAt = conn, time.Now()
 	clear(s.prepared)
 	if err := s.warm(ctx); err != nil {
 		s.abandon()

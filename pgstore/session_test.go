@@ -27,6 +27,7 @@ func TestSessionConnectsAgain(t *testing.T) {
 		b.exec(end, before)
 		if strings.Contains(end, "terminate") {
 			// The first call learns of it, and cannot know that nothing was charged if it was sent.
+			session.Work()
 			if _, err := through(session, batch); err == nil {
 				t.Error("a terminated session answers")
 			} else if fault := faultOf(t, err); fault != policy.StoreUnsure && fault != policy.StoreUnreachable {
@@ -41,6 +42,24 @@ func TestSessionConnectsAgain(t *testing.T) {
 		}
 	}
 	b.expect(session, of, 1, second, 1, 6)
+}
+
+// A connection that died while it was idle is replaced before anything is sent.
+func TestADeadIdleConnectionIsNotUsed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	session := b.session()
+	of := b.install("p", 0, shape{capacity: 10}, 0)
+	b.expect(session, of, 1, second, 1, 9)
+	alive := session.Conn().PgConn().PID()
+	session.Rest()
+	b.expect(session, of, 1, second, 1, 8)
+	if now := session.Conn().PgConn().PID(); now != alive {
+		t.Errorf("backend %d became %d while it was alive", alive, now)
+	}
+	b.exec("SELECT pg_terminate_backend($1, 10000)", alive)
+	session.Rest()
+	b.expect(session, of, 1, second, 1, 7)
 }
 
 // A call without an answer is left alone: the server is not asked to cancel
