@@ -48,7 +48,7 @@ func (l *lane) decide(ctx context.Context, groups []group) {
 		l.decideNeighbours(ctx, neighbours)
 	}
 	if len(held) > 0 {
-		l.aroundHeld(ctx, held)
+		l.decideHeld(ctx, held)
 	}
 }
 
@@ -106,9 +106,8 @@ func (l *lane) suspect(groups []group) {
 	}
 }
 
-// aroundHeld decides groups without the rows that others hold: those of a
-// batch that ran into its bound, and was rolled back whole, or of keys that
-// were seen held before. Keys without a visible row may
+// aroundHeld decides a batch that ran into its bound, and was rolled back
+// whole, without the rows that others hold. Keys without a visible row may
 // wait behind somebody's uncommitted insert, which cannot be skipped: they go
 // one at a time.
 func (l *lane) aroundHeld(ctx context.Context, groups []group) {

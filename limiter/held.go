@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"context"
 	"time"
 
 	"github.com/rationhq/ration/policy"
@@ -16,8 +17,8 @@ const heldQuiet = 500 * time.Millisecond
 // then is not discovered anew each time.
 const heldMemory = 10 * time.Second
 
-// heldKeysMax bounds what a lane remembers, to 64 KiB or so: as many keys as
-// the largest batch can find held at once.
+// heldKeysMax bounds what a lane remembers, to about 100 KiB: as many keys
+// as the largest batch can find held at once.
 const heldKeysMax = batchAsksBound
 
 // heldKey is what a lane remembers of a key.
@@ -108,4 +109,18 @@ func (l *lane) setApart(groups []group) (neighbours, held []group) {
 	}
 	l.apart = held
 	return neighbours, held
+}
+
+// decideHeld decides groups whose keys were seen held. It waits for at most one
+// of them: those behind it are held for this time, and asked again by the next.
+func (l *lane) decideHeld(ctx context.Context, groups []group) {
+	rest := l.attempt(ctx, skippingHeld, groups)
+	for i := range rest {
+		key := rest[i].ask.Key
+		l.failHeld(l.attempt(ctx, alone, rest[i:i+1]))
+		if _, held := l.held.look(key, time.Now()); held {
+			l.fail(rest[i+1:], errHeld())
+			return
+		}
+	}
 }

@@ -58,11 +58,11 @@ func TestAHeldRowDoesNotStallItsLane(t *testing.T) {
 
 		end := time.Now().Add(3 * time.Second)
 		var callers sync.WaitGroup
-		for i := range 8 {
+		for i := range 4 {
 			callers.Go(func() {
 				for time.Now().Before(end) {
 					r.ask(request("op", "held", 1)).fails(policy.ReasonStoreUnavailable)
-					<-time.After(time.Millisecond)
+					<-time.After(5 * time.Millisecond)
 				}
 			})
 			callers.Go(func() {
@@ -71,7 +71,7 @@ func TestAHeldRowDoesNotStallItsLane(t *testing.T) {
 					if _, err := r.Decide(t.Context(), request("op", fmt.Sprint("neighbour", i), 1)); err != nil || time.Since(begun) > 0 {
 						t.Errorf("a neighbour waited %s: %v", time.Since(begun), err)
 					}
-					<-time.After(time.Millisecond)
+					<-time.After(5 * time.Millisecond)
 				}
 			})
 		}
@@ -169,5 +169,36 @@ func TestAHoldFoundTooLateIsSuspected(t *testing.T) {
 		s.sends(t, take, takeNewSkip)
 		r.together("op", "A", "B", "C")
 		s.sends(t, take)
+	})
+}
+
+// Of several keys that were seen held and may be waited for, one is.
+func TestOneHeldKeyAtATimeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.install(t, "op", 10, "")
+		r := start(t, s)
+		s.breaks(func(c sentCall) error {
+			switch c.function {
+			case take:
+				<-time.After(timeout + time.Millisecond)
+			case takeNewAlone:
+				<-time.After(bound)
+			default:
+				return nil
+			}
+			return fault(policy.StoreHeld)
+		})
+		s.leaves(func(sentCall, policy.Key) policy.AskStatus { return policy.Again })
+		r.together("op", "A", "B", "C")
+		<-time.After(time.Second)
+		s.sends(t, take)
+		for range 3 {
+			r.together("op", "A", "B", "C")
+			s.sends(t, takeNewSkip, takeNewAlone)
+		}
+		r.together("op", "A", "B", "C")
+		s.sends(t)
 	})
 }

@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -205,7 +206,10 @@ func TestListenHearsChanges(t *testing.T) {
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- b.store.Listen(ctx, slog.New(slog.DiscardHandler), func() { changed <- struct{}{} }) }()
+	var log bytes.Buffer // read when Listen has ended
+	go func() {
+		ended <- b.store.Listen(ctx, slog.New(slog.NewTextHandler(&log, nil)), func() { changed <- struct{}{} })
+	}()
 	hear("the beginning")
 	b.install("p", 0, shape{capacity: 1}, 0)
 	hear("the first version")
@@ -223,6 +227,9 @@ func TestListenHearsChanges(t *testing.T) {
 	}
 	if len(changed) > 0 {
 		t.Error("a change that was none was told of")
+	}
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "level=INFO") != 1 {
+		t.Errorf("want one line when it broke off and one when it works again, got\n%s", text)
 	}
 }
 

@@ -147,7 +147,7 @@ const connectTimeout = 5 * time.Second
 // first decision is spared a connection's making when it is called before. Its
 // errors are [*policy.StoreError].
 func (s *Session) Connect(ctx context.Context) error {
-	if s.conn != nil && !s.conn.IsClosed() && (time.Since(s.usedAt) < idleMax || s.alive()) {
+	if s.conn != nil && !s.conn.IsClosed() && (time.Since(s.usedAt) < idleMax || s.alive()) { //nolint:contextcheck // lookMax bounds the look
 		return nil
 	}
 	s.abandon()
