@@ -135,9 +135,13 @@ func (s *Server) URL(database, role string) string {
 		u.Host = fmt.Sprintf("%s:%d", s.host, s.port)
 		query.Set("sslmode", "disable") // loopback only
 	}
-	u.RawQuery = query.Encode()
+	u.RawQuery = encodeQuery(query)
 	return u.String()
 }
+
+// encodeQuery writes the query of a connection URL. In it libpq, and so psql,
+// takes a + for a plus, not for the space of a form.
+func encodeQuery(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }
 
 // Done is closed when the server has ended, by [Server.Stop] or by itself.
 func (s *Server) Done() <-chan struct{} { return s.child.done }

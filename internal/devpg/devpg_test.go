@@ -5,6 +5,7 @@ package devpg_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,6 +140,31 @@ func TestStopRemovesWhatItMade(t *testing.T) {
 	case <-server.Done():
 	default:
 		t.Error("stopped, and Done is open")
+	}
+}
+
+// Clients differ in what a + in a URL's query is: libpq takes it literally.
+func TestFolderOfAnyName(t *testing.T) {
+	t.Parallel()
+	within := localConfig(t)
+	for _, name := range []string{"a b+c", "%20&'=?#ü", "a,b"} {
+		config := within
+		config.Dir = filepath.Join(within.Dir, name)
+		server := start(t, config)
+		address := server.URL("postgres", devpg.Superuser)
+		sockets := query[string](t, address, `SHOW unix_socket_directories`)
+		parsed, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for parameter := range strings.SplitSeq(parsed.RawQuery, "&") {
+			if host, found := strings.CutPrefix(parameter, "host="); found {
+				if read, err := url.PathUnescape(host); err != nil || read != sockets {
+					t.Errorf("%s: libpq reads the host %q (%v), the server's is %q", name, read, err, sockets)
+				}
+			}
+		}
+		stop(t, server)
 	}
 }
 

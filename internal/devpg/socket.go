@@ -28,7 +28,7 @@ const socketPathBytesMax = 103
 const predecessorWait = 15 * time.Second
 
 // socketDir finds a private folder whose name leaves room for the socket's:
-// home where it is short enough, else a temporary one, which remove removes.
+// home where that fits, else a temporary one, which remove removes.
 func socketDir(home string, as account) (dir string, remove func(), err error) {
 	if fits(home) {
 		return home, func() {}, nil
@@ -43,7 +43,7 @@ func socketDir(home string, as account) (dir string, remove func(), err error) {
 		}
 		remove = func() { _ = os.RemoveAll(dir) } // ours alone, made just now
 		if !fits(dir) {
-			err = fmt.Errorf("a socket in %s would have a name longer than %d bytes; set TMPDIR to a shorter folder", dir, socketPathBytesMax)
+			err = fmt.Errorf("a socket in %s would have a comma in its name or more than %d bytes; set TMPDIR to a plainer folder", dir, socketPathBytesMax)
 		} else if err = as.own(dir); err == nil {
 			return dir, remove, nil
 		}
@@ -52,8 +52,10 @@ func socketDir(home string, as account) (dir string, remove func(), err error) {
 	return "", nil, err
 }
 
+// fits says whether a socket can be reached in a folder: its name has to be
+// short, and a comma in it would make it two hosts to every client.
 func fits(dir string) bool {
-	return len(filepath.Join(dir, ".s.PGSQL.65535")) <= socketPathBytesMax
+	return !strings.Contains(dir, ",") && len(filepath.Join(dir, ".s.PGSQL.65535")) <= socketPathBytesMax
 }
 
 // awaitPredecessor looks for a server that still works on the data although
@@ -71,7 +73,7 @@ func (c *cluster) awaitPredecessor(ctx context.Context) error {
 			return nil
 		}
 		query := url.Values{"host": {sockets}, "port": {port}}
-		if sockets != "" && ping(ctx, "postgres://"+Superuser+"@/postgres?"+query.Encode()) == nil {
+		if sockets != "" && ping(ctx, "postgres://"+Superuser+"@/postgres?"+encodeQuery(query)) == nil {
 			return &InUseError{Dir: c.config.Dir, PID: pid}
 		}
 		select {
