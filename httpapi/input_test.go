@@ -195,6 +195,32 @@ func TestOtherMethodsChargeNothing(t *testing.T) {
 	}
 }
 
+// TestEscapedPaths: an escaped path is the path it stands for, and an escaped
+// slash is no slash.
+func TestEscapedPaths(t *testing.T) {
+	t.Parallel()
+	decider := always(allowed(reportCreate(), 9, 50_000))
+	for target, want := range map[string]int{
+		"/internal/rate%2Ddecisions": http.StatusOK, "/internal/rate-decisions%2fbatch": http.StatusNotFound, "/internal/rate%2Ddecision": http.StatusNotFound,
+	} {
+		if answer := post(decisionsOf(decider), target, exampleRequest); answer.Code != want {
+			t.Errorf("POST %s: status %d, want %d: %s", target, answer.Code, want, answer.Body)
+		}
+	}
+	if answer := call(decisionsOf(decider), http.MethodGet, "/internal/rate%2Ddecisions", ""); answer.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET: status %d, want 405: %s", answer.Code, answer.Body)
+	}
+	policies := adminOf(withVersions(t, 3))
+	for target, want := range map[string]int{
+		"/v1/policies/report%2Dcre%61te": http.StatusOK, "/v1/policies/report-create%2Fversions": http.StatusNotFound,
+		"/v1/policies/report%2dcreate/versions/%32": http.StatusOK,
+	} {
+		if answer := call(policies, http.MethodGet, target, ""); answer.Code != want {
+			t.Errorf("GET %s: status %d, want %d: %s", target, answer.Code, want, answer.Body)
+		}
+	}
+}
+
 // TestBodiesWithoutALengthAreBounded sends bodies whose length nobody states.
 func TestBodiesWithoutALengthAreBounded(t *testing.T) {
 	t.Parallel()

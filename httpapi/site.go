@@ -88,9 +88,29 @@ func (s *Site) router() *chi.Mux {
 	}
 	unmatched := func(w http.ResponseWriter, r *http.Request) { byMethod[knownMethod(r.Method)](w, r) }
 	router := chi.NewRouter()
+	router.Use(routeDecoded)
 	router.NotFound(unmatched)
 	router.MethodNotAllowed(unmatched)
 	return router
+}
+
+// routeDecoded has the router read escaped paths as what they stand for.
+func routeDecoded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawPath != "" {
+			chi.RouteContext(r.Context()).RoutePath = routePath(r)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// routePath is the path that routes are compared with: decoded, but for one
+// with an escaped slash, which separates nothing.
+func routePath(r *http.Request) string {
+	if strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
+		return r.URL.RawPath
+	}
+	return r.URL.Path
 }
 
 // route adds an endpoint under one method.
@@ -110,7 +130,7 @@ func unrouted(w http.ResponseWriter, r *http.Request) (int, error) {
 	var allowed []string
 	if routing := chi.RouteContext(r.Context()); routing != nil {
 		for _, method := range knownMethods() {
-			if routing.Routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+			if routing.Routes.Match(chi.NewRouteContext(), method, routePath(r)) {
 				allowed = append(allowed, method)
 			}
 		}
