@@ -128,6 +128,11 @@ func (s *Session) statement(ctx context.Context, sql string) (*pgconn.StatementD
 	if statement, ok := s.prepared[sql]; ok {
 		return statement, nil
 	}
+	return s.prepare(ctx, sql)
+}
+
+// prepare prepares a call on the connection that there is.
+func (s *Session) prepare(ctx context.Context, sql string) (*pgconn.StatementDescription, error) {
 	statement, err := s.conn.PgConn().Prepare(ctx, fmt.Sprintf("ration_%d", len(s.prepared)), sql, nil)
 	if err != nil {
 		s.abandon()
@@ -171,8 +176,14 @@ func (s *Session) alive() bool {
 	if conn.Conn().SetDeadline(time.Now().Add(lookMax)) != nil {
 		return false
 	}
-	_, err := conn.ReceiveMessage(context.Background())
-	return !conn.IsClosed() && (err == nil || pgconn.Timeout(err) || errors.Is(err, os.ErrDeadlineExceeded))
+	var err error
+	for err == nil { // a crash is told of by a warning before the connection is closed
+		_, err = conn.ReceiveMessage(context.Background())
+	}
+	if conn.IsClosed() || conn.Conn().SetDeadline(time.Time{}) != nil {
+		return false
+	}
+	return pgconn.Timeout(err) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // connect opens the connection.
@@ -193,17 +204,18 @@ func (s *Session) connect(ctx context.Context) error {
 		return interpret("connect", err)
 	}
 	connected.Store(true)
-	s.conn, s.usedAt = conn, time.Now()
+	s.conn = conn
 	clear(s.prepared)
 	if err := s.warm(ctx); err != nil {
 		s.abandon()
 		return interpret("warm a session up", err)
 	}
 	for _, sql := range []string{takeSQL, takeDurableSQL, takeNewSQL, takeNewDurableSQL} {
-		if _, err := s.statement(ctx, sql); err != nil { // later it would cost the first caller a round trip
+		if _, err := s.prepare(ctx, sql); err != nil { // later it would cost the first caller a round trip
 			return err
 		}
 	}
+	s.usedAt = time.Now()
 	return nil
 }
 
