@@ -167,6 +167,11 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.complaint)
 		}
 	}
+	// As after the first migration alone.
+	b.exec(fmt.Sprintf("ALTER ROLE ration_service IN DATABASE %s RESET ALL; DROP FUNCTION ration.configure_roles_v1", pgx.Identifier{b.db.Name}.Sanitize()))
+	if _, err := pgstore.Open(t.Context(), pgstore.Config{URL: b.db.OwnerURL()}); err == nil || !strings.Contains(err.Error(), "ration migrate up") {
+		t.Errorf("a database that is migrated in part: %v", err)
+	}
 	if _, err := pgstore.Open(t.Context(), pgstore.Config{URL: dbtest.Empty(t).OwnerURL()}); err == nil || !strings.Contains(err.Error(), "ration migrate up") {
 		t.Errorf("an empty database: %v", err)
 	}

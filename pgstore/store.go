@@ -82,15 +82,19 @@ func prepareSessions(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	var role string
+	var configurable bool // unless migrations are missing
 	var settings []string
 	err = conn.QueryRow(ctx, `
-		SELECT current_user,
+		SELECT current_user, pg_catalog.to_regproc('ration.configure_roles_v1') IS NOT NULL,
 		       coalesce((SELECT s.setconfig FROM pg_catalog.pg_db_role_setting AS s
 		                 WHERE s.setrole = pg_catalog.to_regrole('ration_service')
 		                   AND s.setdatabase = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())),
-		                '{}')`).Scan(&role, &settings)
+		                '{}')`).Scan(&role, &configurable, &settings)
 	if err != nil {
 		return interpret("read the session settings of ration_service", err)
+	}
+	if len(settings) == 0 && !configurable {
+		return errors.New("the database's schema is migrated in part only: run `ration migrate up`")
 	}
 	if len(settings) == 0 {
 		return errors.New("role ration_service has no settings in this database (as after CREATE DATABASE … TEMPLATE or a " +
