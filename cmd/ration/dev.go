@@ -43,7 +43,7 @@ func (p *program) devCommand() *cobra.Command {
 			"loopback, open to whoever can reach that. Prints `ready` with the addresses and two commands to try.\n\n" +
 			"PostgreSQL is the first of: RATION_DATABASE_URL, used as it is; binaries on this machine (it need not be running);\n" +
 			"a running Docker engine; a download. Its data stays in RATION_DEV_DIR, where the next start goes on with it.\n" +
-			"Ctrl-C stops everything that was started.",
+			"Ctrl-C stops everything that was started; a second one waits for no answers, a third for nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.dev(command.Context()) },
 	}, devConfig{})
@@ -86,6 +86,8 @@ func (p *program) devOnPrivate(ctx context.Context, config *devConfig, bound *li
 			return err
 		}
 	}
+	hurried, release := secondSignal()
+	defer release()
 	fmt.Fprintf(p.err, "starting PostgreSQL in %s\n", config.Dir)
 	server, err := devpg.Start(ctx, devpg.Config{Dir: config.Dir, BinDir: config.BinDir})
 	if _, inUse := errors.AsType[*devpg.InUseError](err); inUse {
@@ -110,11 +112,20 @@ func (p *program) devOnPrivate(ctx context.Context, config *devConfig, bound *li
 	if err := server.EnsureDatabase(serving, devDatabase); err != nil {
 		return err
 	}
-	return p.serveDev(serving, &config.Service, bound, devStore{
-		owner:   server.URL(devDatabase, devpg.Superuser),
-		service: server.URL(devDatabase, serviceRole),
-		admit:   func(ctx context.Context) error { return server.Admit(ctx, serviceRole) },
-	})
+	served := make(chan error, 1)
+	go func() {
+		served <- p.serveDev(serving, &config.Service, bound, devStore{
+			owner:   server.URL(devDatabase, devpg.Superuser),
+			service: server.URL(devDatabase, serviceRole),
+			admit:   func(ctx context.Context) error { return server.Admit(ctx, serviceRole) },
+		})
+	}()
+	select {
+	case err := <-served:
+		return err
+	case <-hurried: // the service ends with the process, PostgreSQL in order
+		return errHurried
+	}
 }
 
 // devStore is a database to develop on.

@@ -97,9 +97,15 @@ func start(t *testing.T, environ []string, arguments ...string) *instance {
 // spawn runs `ration serve` as a process of its own, which can be killed.
 func spawn(t *testing.T, db *dbtest.DB) *instance {
 	t.Helper()
+	return spawnCommand(t, append(patient(), "RATION_DATABASE_URL="+db.ServiceURL()), "serve")
+}
+
+// spawnCommand runs a command that serves as a process of its own.
+func spawnCommand(t *testing.T, environ []string, arguments ...string) *instance {
+	t.Helper()
 	output := newOutput(t)
-	command := exec.Command(os.Args[0], "serve")
-	command.Env = slices.Concat(anyPort(), patient(), []string{asProgram + "=1", "RATION_DATABASE_URL=" + db.ServiceURL()})
+	command := exec.Command(os.Args[0], arguments...)
+	command.Env = slices.Concat(anyPort(), environ, []string{asProgram + "=1"})
 	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

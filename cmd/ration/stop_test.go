@@ -3,6 +3,11 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,6 +87,44 @@ func TestStopAnswersWhatWasAsked(t *testing.T) {
 	}
 	if code := i.stop(); code != exitDone {
 		t.Errorf("it ends with %d", code)
+	}
+}
+
+// A private server is stopped all the same, and leaves nothing behind.
+func TestSecondSignalStopsThePrivateServer(t *testing.T) {
+	t.Parallel()
+	dir := devFolder(t)
+	sockets := filepath.Join(dir, "tmp")
+	if err := errors.Join(os.Mkdir(sockets, 0o755), os.Chmod(sockets, 0o1777)); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, strings.Repeat("d", 100)) // no room for a socket in there
+	i := spawnCommand(t, []string{"TMPDIR=" + sockets, "RATION_DEV_DIR=" + data, "RATION_PG_BIN=" + os.Getenv("RATION_PG_BIN")}, "dev")
+	// A request that never arrives whole holds the end up.
+	caller, err := net.Dial("tcp", strings.TrimPrefix(i.decisions, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	const begun = "POST /internal/rate-decisions HTTP/1.1\r\nHost: ration\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+	if _, err := io.WriteString(caller, begun); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	awaitUnready(t, i)
+	if err := i.process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := i.stop(); code != exitFailed {
+		t.Errorf("it ends with %d", code)
+	}
+	if left, err := os.ReadDir(sockets); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(data, "postgres", "data", "postmaster.pid")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("PostgreSQL was not stopped: %v", err)
 	}
 }
 
