@@ -10,7 +10,6 @@ import (
 // by what the ones before it left.
 func TestCallsOfOneTransaction(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	for name, statements := range map[string]string{
 		"plain":                "",
 		"in a savepoint":       "SAVEPOINT s",
@@ -20,6 +19,7 @@ func TestCallsOfOneTransaction(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			b.install("p", 0, shape{capacity: 2}, 0)
+			ctx := context.Background()
 			tx, err := b.owner.Begin(ctx)
 			if err != nil {
 				t.Fatal(err)

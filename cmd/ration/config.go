@@ -47,8 +47,8 @@ type serviceConfig struct {
 
 // lanes is the number of lanes to make. A second lane halves the batches, so
 // that it pays only where it has a processor to itself: on two processors that
-// also run PostgreSQL, one lane decided for 43 µs of the database's time, two
-// for 67 µs (docs/internals/performance.md).
+// also run PostgreSQL and the callers, single decisions are half as fast with
+// two lanes, and full batches twice as fast (docs/internals/performance.md).
 func (c *serviceConfig) lanes() int {
 	if c.Lanes > 0 {
 		return c.Lanes
