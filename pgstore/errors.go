@@ -74,8 +74,9 @@ func outdated(err error) bool {
 	return errors.As(err, &server) && (server.Code == "26000" || server.Code == "0A000")
 }
 
-// undefined says whether an error is about a schema or table that is not there.
-func undefined(err error) bool {
+// notMigrated says whether an error is about a schema or table that is not
+// there, or that the service was not let into yet: the last migration grants.
+func notMigrated(err error) bool {
 	var server *pgconn.PgError
-	return errors.As(err, &server) && (server.Code == "42P01" || server.Code == "3F000")
+	return errors.As(err, &server) && (server.Code == "42P01" || server.Code == "3F000" || server.Code == "42501")
 }

@@ -172,6 +172,10 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 	if _, err := pgstore.Open(t.Context(), pgstore.Config{URL: b.db.OwnerURL()}); err == nil || !strings.Contains(err.Error(), "ration migrate up") {
 		t.Errorf("a database that is migrated in part: %v", err)
 	}
+	b.exec("REVOKE ALL ON SCHEMA ration FROM ration_service") // as long as the last migration has not granted it
+	if _, err := pgstore.Open(t.Context(), pgstore.Config{URL: b.db.ServiceURL()}); err == nil || !strings.Contains(err.Error(), "ration migrate up") {
+		t.Errorf("a schema that the service was not let into yet: %v", err)
+	}
 	if _, err := pgstore.Open(t.Context(), pgstore.Config{URL: dbtest.Empty(t).OwnerURL()}); err == nil || !strings.Contains(err.Error(), "ration migrate up") {
 		t.Errorf("an empty database: %v", err)
 	}

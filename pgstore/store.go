@@ -115,8 +115,8 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 	var major, minor int
 	err := conn.QueryRow(ctx, "SELECT v.major, v.minor FROM ration.schema_version AS v").Scan(&major, &minor)
 	switch {
-	case undefined(err):
-		return errors.New("the database has no Ration schema yet: run `ration migrate up`")
+	case notMigrated(err):
+		return errors.New("the database has no Ration schema yet, or not all of it: run `ration migrate up`")
 	case err != nil:
 		return interpret("read the schema's version", err)
 	case major != schemaMajor || minor < schemaMinorMin:
