@@ -47,8 +47,9 @@ type serviceConfig struct {
 
 // lanes is the number of lanes to make. A second lane halves the batches, so
 // that it pays only where it has a processor to itself: on two processors that
-// also run PostgreSQL and the callers, single decisions are half as fast with
-// two lanes, and full batches twice as fast (docs/internals/performance.md).
+// also run PostgreSQL and the callers, two lanes decide a fifth less of single
+// requests and half as much again of full batches
+// (docs/internals/performance.md).
 func (c *serviceConfig) lanes() int {
 	if c.Lanes > 0 {
 		return c.Lanes
