@@ -19,7 +19,7 @@ const heldMemory = 10 * time.Second
 
 // heldKeysMax bounds what a lane remembers, to about 100 KiB: as many keys
 // as the largest batch can find held at once.
-const heldKeysMax = batchAsksBound
+const heldKeysMax = BatchAsksBound
 
 // heldKey is what a lane remembers of a key.
 type heldKey struct {

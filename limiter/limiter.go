@@ -16,16 +16,17 @@ import (
 type Config struct {
 	NewSession      func() Session // one for each lane
 	Policies        Policies
-	Lanes           int           // lanes of each durability; two are the start
+	Lanes           int           // lanes of each durability, at least 1
 	QueueMax        int           // calls that may wait in one lane; beyond it the answer is overloaded at once
-	BatchAsksMax    int           // keys in one call of the store, at most 1,024
+	BatchAsksMax    int           // keys in one call of the store, 1 to BatchAsksBound
 	DecisionTimeout time.Duration // bounds a caller's wait; the call to the store goes on
 	Logger          *slog.Logger
 	Metrics         *Metrics
 }
 
-// batchAsksBound is what one call of the stored functions accepts.
-const batchAsksBound = 1024
+// BatchAsksBound is how many keys one call of the stored functions accepts
+// (guard_v1): no Config.BatchAsksMax is larger.
+const BatchAsksBound = 1024
 
 // check finds what New cannot work with.
 func (c *Config) check() error {
@@ -34,8 +35,8 @@ func (c *Config) check() error {
 		return errors.New("limiter: sessions, policies, logger and metrics are required")
 	case c.Lanes < 1 || c.QueueMax < 1 || c.DecisionTimeout <= 0:
 		return errors.New("limiter: lanes, queue and decision timeout must be positive")
-	case c.BatchAsksMax < 1 || c.BatchAsksMax > batchAsksBound:
-		return fmt.Errorf("limiter: a batch must have 1 to %d keys", batchAsksBound)
+	case c.BatchAsksMax < 1 || c.BatchAsksMax > BatchAsksBound:
+		return fmt.Errorf("limiter: a batch must have 1 to %d keys", BatchAsksBound)
 	}
 	return nil
 }

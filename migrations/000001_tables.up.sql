@@ -93,7 +93,7 @@ CREATE UNLOGGED TABLE ration.bucket_fast (
     shard   int    NOT NULL,   -- 0 on one server
     policy  int    NOT NULL,
     version int    NOT NULL,
-    took    int    NOT NULL,   -- callers admitted by the last decision: RETURNING sees only the new row
+    took    int    NOT NULL,   -- callers admitted by the last decision: RETURNING, and the look after an INSERT, see only the row
     PRIMARY KEY (shard, key)
 ) WITH (fillfactor = 90);
 CREATE TABLE ration.bucket_durable (

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rationhq/ration/httpapi"
+	"github.com/rationhq/ration/limiter"
 )
 
 // lanesByDefaultMax is where more lanes have not been measured to help.
@@ -15,7 +16,6 @@ const lanesByDefaultMax = 2
 const (
 	lanesMax    = 64        // of one durability; each is a connection
 	queueBound  = 1_000_000 // calls of one lane, some 300 bytes each
-	batchBound  = 1024      // what one call of the stored functions accepts
 	timeoutsMax = time.Minute
 )
 
@@ -73,7 +73,7 @@ func (c *serviceConfig) check(found *faults) {
 	timeout("RATION_CALL_TIMEOUT", c.CallTimeout)
 	number("RATION_LANES", c.Lanes, 0, lanesMax)
 	number("RATION_QUEUE_MAX", c.QueueMax, 1, queueBound)
-	number("RATION_BATCH_MAX", c.BatchMax, 1, batchBound)
+	number("RATION_BATCH_MAX", c.BatchMax, 1, limiter.BatchAsksBound)
 	if !(c.Jitter >= 0 && c.Jitter <= 1) { // written so that NaN is refused
 		found.notef("RATION_JITTER", "is %v and must be 0 to 1", c.Jitter)
 	}
