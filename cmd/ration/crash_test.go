@@ -106,6 +106,7 @@ func TestKilledBackend(t *testing.T) {
 	want := map[string]int64{"empty": 0, "idle": capacity - 1, "durable": capacity - 5}
 	for _, operation := range operations {
 		var a answer
+		var unanswered int64 // each may have charged all the same, and says so
 		eventually(t, operation+" is decided again", func() bool {
 			var err error
 			a, err = i.ask(request(operation, "A"))
@@ -115,13 +116,16 @@ func TestKilledBackend(t *testing.T) {
 			if a.Status == http.StatusInternalServerError {
 				t.Fatalf("a crash is answered %s", a.Type)
 			}
+			if a.Status == http.StatusServiceUnavailable {
+				unanswered++
+			}
 			return a.Status == http.StatusOK || a.Status == http.StatusTooManyRequests
 		})
 		if operation != "durable" && losses() != 1 {
 			t.Fatalf("%s is decided while %d losses are recorded", operation, losses())
 		}
-		if a.Allowed != (operation != "empty") || a.Remaining != want[operation] {
-			t.Errorf("%s after the loss: %+v, want %d remaining", operation, a, want[operation])
+		if a.Allowed != (operation != "empty") || a.Remaining > want[operation] || a.Remaining < max(0, want[operation]-unanswered) {
+			t.Errorf("%s after the loss: %+v, want %d remaining, less up to %d", operation, a, want[operation], unanswered)
 		}
 	}
 	if code, _, errs := command(t, nil, "", "health", i.metrics+"/readyz"); code != exitDone {
