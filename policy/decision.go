@@ -23,10 +23,11 @@ type Source uint8
 const (
 	FromStore  Source = iota // decided by the stored functions
 	FromPolicy               // decided by the policy alone: it is disabled
+	FromReplay               // what was decided before under the same operation id
 )
 
 // String gives the source's name in JSON and metrics.
-func (s Source) String() string { return [...]string{"store", "policy"}[s] }
+func (s Source) String() string { return [...]string{"store", "policy", "replay"}[s] }
 
 // Decision is the answer to one request.
 type Decision struct {
@@ -38,4 +39,24 @@ type Decision struct {
 	ResetAfterMicros int64 // the same, counted from the decision
 	Outcome          Outcome
 	Source           Source
+
+	// Detail is what the general path has to tell beside the tightest policy's
+	// figures above; nil when one policy was checked on the fast path.
+	Detail *Detail
+}
+
+// Detail is the whole of a decision of the general path.
+type Detail struct {
+	OperationID string // "" when the request had none
+	Parts       []DecisionPart
+}
+
+// DecisionPart is one policy's part of a decision, ascending by policy id.
+type DecisionPart struct {
+	Policy           *Installed // the policy and version that decided
+	Allowed          bool       // this policy alone allows the request
+	Remaining        int64      // whole tokens left, 0 to the limit
+	RetryAfterMicros int64      // 0 when allowed, else the exact wait for the same cost; [Never]
+	ResetAfterMicros int64      // until nothing is spent any more, counted from the decision
+	Slot             Slot       // what a concurrency policy handed out; the zero Slot when nothing
 }

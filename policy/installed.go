@@ -15,4 +15,5 @@ type Check struct {
 	Policy *Installed
 	Key    Key
 	Cost   int64 // tokens, 1 to CostMax
+	Priced bool  // Cost is the request's own: a settlement replaces it
 }

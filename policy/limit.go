@@ -18,8 +18,17 @@ const slowestRefillSeconds = 366 * 24 * 60 * 60
 // Algorithm is how a limit is kept.
 type Algorithm uint8
 
-// TokenBucket refills continuously up to a capacity; the only algorithm yet.
-const TokenBucket Algorithm = iota
+// The algorithms.
+const (
+	TokenBucket          Algorithm = iota // refills continuously up to a capacity
+	FixedWindow                           // counts in windows aligned to the epoch, in UTC
+	SlidingWindowCounter                  // counts in such windows and weighs the one before; strict: counts in 60 segments
+	SlidingWindowLog                      // remembers every charge for exactly the window
+	Concurrency                           // holds slots until they are released or expire
+)
+
+// SegmentsPerWindow is how finely a strict sliding window counter counts.
+const SegmentsPerWindow = 60
 
 var algorithmNames = [...]string{
 	"token_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log", "concurrency",
@@ -28,14 +37,18 @@ var algorithmNames = [...]string{
 // String gives the algorithm's name in policies.
 func (a Algorithm) String() string { return algorithmNames[a] }
 
-// Limit is a token bucket: Capacity tokens, refilled at
-// RefillTokens/RefillSeconds.
+// Limit is how much a key may spend: a token bucket of Capacity tokens,
+// refilled at RefillTokens/RefillSeconds; or Capacity tokens in a window of
+// Span; or Capacity units of concurrency, in slots that live for Span.
 type Limit struct {
 	Algorithm     Algorithm
-	Capacity      int64   // whole tokens, >= 1, Capacity*Rate.D < 2^62
-	RefillTokens  Decimal // > 0, exactly as written
-	RefillSeconds Decimal // > 0, exactly as written
-	Rate          Rate    // RefillTokens/RefillSeconds in stored units
+	Capacity      int64   // whole tokens, >= 1; called limit in windows and concurrency
+	RefillTokens  Decimal // token buckets: > 0, exactly as written
+	RefillSeconds Decimal // token buckets: > 0, exactly as written
+	Rate          Rate    // token buckets: RefillTokens/RefillSeconds in stored units; Capacity*Rate.D < 2^62
+	Span          Decimal // windowSeconds or ttlSeconds, exactly as written
+	SpanMicros    int64   // the same in microseconds, 0 for token buckets
+	Strict        bool    // a sliding window counter that is never above its limit in any trailing window
 }
 
 // Rate is a refill rate in lowest terms: N/D tokens per microsecond. A
