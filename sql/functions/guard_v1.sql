@@ -1,23 +1,16 @@
--- guard_v1: what stands before every decision: isolation level, shape of the arguments, life of the fast state,
--- generation. Answers whether the call may decide: false means that it was matched under another generation.
+-- guard_v1: what stands before every decision of take_v1 and take_new_v1: the shape of the arguments, then ready_v1.
 --
 -- Units: counts of callers, costs in tokens.
 -- Clock: none. Locks: none.
--- SQLSTATE: RN001 isolation level other than READ COMMITTED; RN002 the fast state was lost, call recover_v1;
---           RN004 arrays of different length or not counted from 1, none or more than 1,024 elements, a cost
---           below 1, a count below 0, NULL for any of them.
+-- SQLSTATE: RN001 RN002 from ready_v1; RN004 arrays of different length or not counted from 1, none or more than 1,024
+--           elements, a cost below 1, a count below 0, NULL for any of them.
 CREATE OR REPLACE FUNCTION ration.guard_v1(
     p_fast boolean, p_generation bigint, p_policies int[], p_keys uuid[], p_costs bigint[], p_counts int[])
 RETURNS boolean LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_length     constant int := cardinality(p_keys);
-    v_generation bigint;
-    v_alive      boolean;
+    v_length constant int := cardinality(p_keys);
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION USING ERRCODE = 'RN001', MESSAGE = 'a decision needs isolation level READ COMMITTED';
-    END IF;
     -- NULL must never stand for nothing to pay: each condition has to be true, not merely not false.
     IF (p_generation IS NOT NULL AND v_length BETWEEN 1 AND 1024 AND array_upper(p_keys, 1) = v_length
         AND array_upper(p_policies, 1) = v_length AND cardinality(p_policies) = v_length
@@ -27,10 +20,5 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'RN004',
             MESSAGE = 'a call takes 1 to 1024 elements, as many policies, keys, costs >= 1 and counts >= 0';
     END IF;
-    SELECT s.generation, m.incarnation IS NOT NULL INTO v_generation, v_alive
-    FROM ration.policy_set AS s LEFT JOIN ration.incarnation_marker AS m ON m.incarnation = s.incarnation;
-    IF p_fast AND NOT v_alive THEN
-        RAISE EXCEPTION USING ERRCODE = 'RN002', MESSAGE = 'the fast state was lost in a crash: call ration.recover_v1';
-    END IF;
-    RETURN v_generation = p_generation;
+    RETURN ration.ready_v1(p_fast, p_generation);
 END $$;
