@@ -35,8 +35,22 @@ type Store interface {
 	// Decide answers a batch at batch.NowMicros.
 	Decide(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error
 
-	// Clean deletes every bucket that may be deleted at the instant, however
-	// many batches that takes, and says how many those were.
+	// DecideClaims answers claims at claims.NowMicros, in their order. Nobody
+	// else holds rows, so every verdict is decided, replayed, reused or unknown.
+	DecideClaims(ctx context.Context, claims *policy.Claims, verdicts *policy.Verdicts) error
+
+	// Settle replaces the cost that an operation was charged.
+	Settle(ctx context.Context, settlement policy.Settlement, nowMicros int64) (policy.Settled, error)
+
+	// ReleaseSlot ends a slot that is live.
+	ReleaseSlot(ctx context.Context, id policy.SlotID, nowMicros int64) (released bool, err error)
+
+	// RenewSlot gives a slot that is live its whole time again, from now on.
+	RenewSlot(ctx context.Context, id policy.SlotID, nowMicros int64) (expiresAtMicros int64, renewed bool, err error)
+
+	// Clean deletes everything that may be deleted at the instant - state that
+	// is like an absent key's, slots that have expired, outcomes whose retention
+	// is over - however many batches that takes, and says how much that was.
 	Clean(ctx context.Context, nowMicros int64) (deleted int, err error)
 }
 
