@@ -24,17 +24,20 @@ type Reason string
 
 // The reasons that the domain itself gives.
 const (
-	ReasonInvalidRequest   Reason = "invalid-request"   // CodeInvalid: malformed or impossible request
-	ReasonPolicyInvalid    Reason = "policy-invalid"    // CodeInvalid: well-formed but impossible policy
-	ReasonCostNotAllowed   Reason = "cost-not-allowed"  // CodeInvalid: no matching policy would charge the stated cost
-	ReasonNoPolicy         Reason = "no-policy"         // CodeNotFound: no policy matches the request
-	ReasonNotFound         Reason = "not-found"         // CodeNotFound: the named thing does not exist
-	ReasonNotYet           Reason = "not-yet"           // CodeNotYet
-	ReasonVersionConflict  Reason = "version-conflict"  // CodeConflict: a policy's version is not the stated one
-	ReasonPolicyBehind     Reason = "policy-behind"     // CodeConflict: the required policy version is not in force yet
-	ReasonStoreUnavailable Reason = "store-unavailable" // CodeUnavailable
-	ReasonOverloaded       Reason = "overloaded"        // CodeOverloaded
-	ReasonInternal         Reason = "internal"          // CodeInternal
+	ReasonInvalidRequest      Reason = "invalid-request"       // CodeInvalid: malformed or impossible request
+	ReasonPolicyInvalid       Reason = "policy-invalid"        // CodeInvalid: well-formed but impossible policy
+	ReasonCostNotAllowed      Reason = "cost-not-allowed"      // CodeInvalid: no matching policy would charge the stated cost
+	ReasonNoPolicy            Reason = "no-policy"             // CodeNotFound: no policy matches the request
+	ReasonNotFound            Reason = "not-found"             // CodeNotFound: the named thing does not exist
+	ReasonNotYet              Reason = "not-yet"               // CodeNotYet
+	ReasonVersionConflict     Reason = "version-conflict"      // CodeConflict: a policy's version is not the stated one
+	ReasonPolicyBehind        Reason = "policy-behind"         // CodeConflict: the required policy version is not in force yet
+	ReasonPolicyUnnamed       Reason = "policy-unnamed"        // CodeInvalid: a version is required of one of several policies, and which is not said
+	ReasonOperationReused     Reason = "operation-id-reused"   // CodeInvalid: the operation id belongs to another request
+	ReasonOperationInProgress Reason = "operation-in-progress" // CodeConflict: the same operation is being decided; ask again in a second
+	ReasonStoreUnavailable    Reason = "store-unavailable"     // CodeUnavailable
+	ReasonOverloaded          Reason = "overloaded"            // CodeOverloaded
+	ReasonInternal            Reason = "internal"              // CodeInternal
 )
 
 // Fault is one thing wrong with an input.
