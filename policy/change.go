@@ -44,7 +44,7 @@ var changeMembers = members[Change]{
 	{name: "afterLoss", read: func(r *reader, c *Change, v jsontext.Value) {
 		c.Spec.AfterLoss = readRule[AfterLoss](r, v, afterLossNames[:])
 	}},
-	{name: "mode", read: func(r *reader, c *Change, v jsontext.Value) { c.Spec.Mode = readRule(r, v, modeNames[:], Shadow) }},
+	{name: "mode", read: func(r *reader, c *Change, v jsontext.Value) { c.Spec.Mode = readRule[Mode](r, v, modeNames[:]) }},
 	{name: "scope", read: func(r *reader, c *Change, v jsontext.Value) {
 		c.Spec.Scope = readRule(r, v, scopeNames[:], ScopeGlobal)
 	}},

@@ -60,6 +60,7 @@ type Part struct {
 	Remaining        int64 // whole tokens left after the claim, 0 to the limit
 	RetryAfterMicros int64 // 0 when allowed, else the exact wait for the same cost; [Never]
 	ResetAfterMicros int64 // until nothing is spent any more, counted from the decision
+	Cost             int64 // tokens charged for the claim; 0 where nothing was, as by a peek or a denied claim
 	Slot             Slot  // what a concurrency policy handed out; the zero Slot when nothing
 }
 

@@ -18,16 +18,17 @@ type Costs struct {
 }
 
 // Charge gives what one request of operation costs, 1 to CostMax tokens, when
-// it states a cost itself (0: it states none). ok is false when it states one
-// that is not what it will be charged.
-func (s *Spec) Charge(operation string, stated int64) (cost int64, ok bool) {
-	cost = s.Costs.Default
-	if fixed, known := s.Costs.Operations[operation]; known {
-		cost = fixed
-	} else if 0 < stated && stated <= s.Costs.Max {
-		cost = stated
+// it states a cost itself (0: it states none). own says that it is the
+// request's own, the stated cost or the operation's price, and not one that
+// the policy charges whatever is asked.
+func (s *Spec) Charge(operation string, stated int64) (cost int64, own bool) {
+	if price, priced := s.Costs.Operations[operation]; priced {
+		return price, true
 	}
-	return cost, stated == 0 || stated == cost
+	if 0 < stated && stated <= s.Costs.Max {
+		return stated, true
+	}
+	return s.Costs.Default, stated == s.Costs.Default
 }
 
 // largest gives the largest cost that a request can be charged.
@@ -70,7 +71,7 @@ func (c *Change) warnOfCosts() {
 	costs := &c.Spec.Costs
 	warn := func(cost int64, pointer jsontext.Pointer) {
 		if cost > c.Spec.Limit.Capacity {
-			c.warn(string(pointer), "is above the capacity: such a request is never allowed")
+			c.warn(string(pointer), "is above the "+c.Spec.Limit.Algorithm.capacityMember()+": such a request is never allowed")
 		}
 	}
 	warn(costs.Default, "/costs/default")

@@ -11,25 +11,25 @@ func TestCharge(t *testing.T) {
 		operation string
 		stated    int64
 		want      int64
-		ok        bool
+		own       bool
 	}{
 		{priced, "report.create", 0, 5, true},
 		{priced, "report.create", 5, 5, true},
-		{priced, "report.create", 4, 5, false}, // an operation's cost beats max
-		{priced, "report.create", 10, 5, false},
-		{priced, "report.read", 0, 2, true},
+		{priced, "report.create", 4, 5, true}, // an operation's cost beats max
+		{priced, "report.create", 10, 5, true},
+		{priced, "report.read", 0, 2, false},
 		{priced, "report.read", 1, 1, true},
 		{priced, "report.read", 10, 10, true},
 		{priced, "report.read", 11, 2, false},
-		{fixed, "report.read", 0, 2, true},
+		{fixed, "report.read", 0, 2, false},
 		{fixed, "report.read", 2, 2, true},
 		{fixed, "report.read", 1, 2, false},
 		{fixed, "report.read", CostMax, 2, false},
 	} {
 		spec := &Spec{Costs: test.costs}
-		cost, ok := spec.Charge(test.operation, test.stated)
-		if cost != test.want || ok != test.ok {
-			t.Errorf("%s stating %d: got %d, %t, want %d, %t", test.operation, test.stated, cost, ok, test.want, test.ok)
+		cost, own := spec.Charge(test.operation, test.stated)
+		if cost != test.want || own != test.own {
+			t.Errorf("%s stating %d: got %d, %t, want %d, %t", test.operation, test.stated, cost, own, test.want, test.own)
 		}
 	}
 }

@@ -27,6 +27,7 @@ const (
 	ReasonInvalidRequest      Reason = "invalid-request"       // CodeInvalid: malformed or impossible request
 	ReasonPolicyInvalid       Reason = "policy-invalid"        // CodeInvalid: well-formed but impossible policy
 	ReasonCostNotAllowed      Reason = "cost-not-allowed"      // CodeInvalid: no matching policy would charge the stated cost
+	ReasonTooManyPolicies     Reason = "too-many-policies"     // CodeInvalid: more policies match than one call takes
 	ReasonNoPolicy            Reason = "no-policy"             // CodeNotFound: no policy matches the request
 	ReasonNotFound            Reason = "not-found"             // CodeNotFound: the named thing does not exist
 	ReasonNotYet              Reason = "not-yet"               // CodeNotYet

@@ -1,19 +1,16 @@
 package policy
 
 import (
-	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // unitsMax bounds capacity·d, n and d: sums of two such figures stay within
-// 64 bits, so no arithmetic of the stored functions can overflow.
+// 64 bits, so no arithmetic of the stored functions can overflow. It bounds
+// the limit of every other algorithm too, which is kept in whole tokens.
 const unitsMax = int64(1)<<62 - 1
-
-// slowestRefillSeconds is the longest time that one token may take: 366 days.
-// It keeps every wait of one token below 2^45 µs.
-const slowestRefillSeconds = 366 * 24 * 60 * 60
 
 // Algorithm is how a limit is kept.
 type Algorithm uint8
@@ -47,91 +44,93 @@ type Limit struct {
 	RefillSeconds Decimal // token buckets: > 0, exactly as written
 	Rate          Rate    // token buckets: RefillTokens/RefillSeconds in stored units; Capacity*Rate.D < 2^62
 	Span          Decimal // windowSeconds or ttlSeconds, exactly as written
-	SpanMicros    int64   // the same in microseconds, 0 for token buckets
+	SpanMicros    int64   // the same in microseconds, 1 ms to 366 days; 0 for token buckets
 	Strict        bool    // a sliding window counter that is never above its limit in any trailing window
 }
 
-// Rate is a refill rate in lowest terms: N/D tokens per microsecond. A
-// balance is stored in units of 1/D token, so each microsecond earns exactly
-// N units and a token is exactly D units. 1 <= N < 2^62, 1 <= D < 2^62.
-type Rate struct{ N, D int64 }
+// limitDraft is a limit as read, before its members are compared.
+type limitDraft struct {
+	Limit
 
-var limitMembers = members[Limit]{
-	{name: "algorithm", required: true, read: func(r *reader, l *Limit, v jsontext.Value) {
-		l.Algorithm = readRule[Algorithm](r, v, algorithmNames[:])
-	}},
-	{name: "capacity", required: true, read: func(r *reader, l *Limit, v jsontext.Value) { l.Capacity = r.positive(v, unitsMax) }},
-	{name: "refillTokens", required: true, read: func(r *reader, l *Limit, v jsontext.Value) { l.RefillTokens = r.decimal(v) }},
-	{name: "refillSeconds", required: true, read: func(r *reader, l *Limit, v jsontext.Value) { l.RefillSeconds = r.decimal(v) }},
+	known bool // the algorithm was given and exists
 }
+
+var limitMembers = members[limitDraft]{
+	{name: "algorithm", required: true, read: func(r *reader, d *limitDraft, v jsontext.Value) {
+		faultsBefore := len(r.faults)
+		d.Algorithm = readRule[Algorithm](r, v, algorithmNames[:])
+		d.known = len(r.faults) == faultsBefore
+	}},
+	{name: "capacity", read: func(r *reader, d *limitDraft, v jsontext.Value) { d.Capacity = r.positive(v, unitsMax) }},
+	{name: "refillTokens", read: func(r *reader, d *limitDraft, v jsontext.Value) { d.RefillTokens = r.decimal(v) }},
+	{name: "refillSeconds", read: func(r *reader, d *limitDraft, v jsontext.Value) { d.RefillSeconds = r.decimal(v) }},
+	{name: "limit", read: func(r *reader, d *limitDraft, v jsontext.Value) { d.Capacity = r.positive(v, unitsMax) }},
+	{name: "windowSeconds", read: readSpan},
+	{name: "ttlSeconds", read: readSpan},
+	{name: "strict", read: func(r *reader, d *limitDraft, v jsontext.Value) { d.Strict = r.boolean(v) }},
+}
+
+// strictMember is the only member that a limit may leave out.
+const strictMember = "strict"
+
+// limitTakes lists the members that each algorithm takes beside its name.
+var limitTakes = [...][]string{
+	TokenBucket:          {"capacity", "refillTokens", "refillSeconds"},
+	FixedWindow:          {"limit", "windowSeconds"},
+	SlidingWindowCounter: {"limit", "windowSeconds", strictMember},
+	SlidingWindowLog:     {"limit", "windowSeconds"},
+	Concurrency:          {"limit", "ttlSeconds"},
+}
+
+// capacityMember is what the algorithm calls a limit's capacity.
+func (a Algorithm) capacityMember() string { return limitTakes[a][0] }
 
 // readLimit reads a policy's limit.
 func readLimit(r *reader, change *Change, value jsontext.Value) {
-	limit := &change.Spec.Limit
-	if later := laterAlgorithm(value); later != "" {
-		// Its other members are not known here either: one fault says it all.
-		r.faultAt("algorithm", later+" is not available yet")
-		return
-	}
+	var draft limitDraft
 	faultsBefore := len(r.faults)
-	readObject(r, value, limit, limitMembers)
-	if len(r.faults) == faultsBefore {
-		r.checkLimit(limit)
+	found := readObject(r, value, &draft, limitMembers)
+	if draft.known {
+		r.checkTaken(draft.Algorithm, found)
 	}
+	if len(r.faults) > faultsBefore {
+		return
+	}
+	if draft.Algorithm == TokenBucket {
+		r.checkRate(&draft.Limit)
+	} else {
+		r.checkWindow(&draft.Limit)
+	}
+	change.Spec.Limit = draft.Limit
 }
 
-// laterAlgorithm gives the algorithm of a limit that asks for one which is
-// described and not available yet, else "".
-func laterAlgorithm(limit jsontext.Value) string {
-	if limit.Kind() != jsontext.KindBeginObject {
-		return ""
-	}
-	for rest := inside(limit); ; {
-		name, value, after, ok := cutMember(rest)
-		if !ok {
-			return ""
+// checkTaken checks that a limit has the members of its algorithm, and those
+// only.
+func (r *reader) checkTaken(algorithm Algorithm, found seen) {
+	for _, member := range limitMembers {
+		has := limitMembers.has(found, member.name)
+		switch takes := slices.Contains(limitTakes[algorithm], member.name); {
+		case takes && !has && member.name != strictMember:
+			r.faultFormAt(member.name, "is required")
+		case !takes && has && !member.required:
+			r.faultAt(member.name, "has no meaning for "+algorithm.String())
 		}
-		if string(unquote(name)) == "algorithm" && value.Kind() == jsontext.KindString {
-			for _, later := range algorithmNames[TokenBucket+1:] {
-				if string(unquote(value)) == later {
-					return later
-				}
-			}
-		}
-		rest = after
-	}
-}
-
-// checkLimit checks what no member can tell alone and works out the rate.
-func (r *reader) checkLimit(limit *Limit) {
-	perSecond := new(big.Rat).Quo(limit.RefillTokens.Rat(), limit.RefillSeconds.Rat())
-	if perSecond.Cmp(big.NewRat(1, slowestRefillSeconds)) < 0 {
-		r.faultAt("refillTokens", "must refill at least one token in 366 days")
-		return
-	}
-	perMicro := new(big.Rat).Quo(perSecond, big.NewRat(1_000_000, 1)) // math/big keeps lowest terms
-	n, d := perMicro.Num(), perMicro.Denom()
-	units := big.NewInt(unitsMax)
-	switch {
-	case n.Cmp(units) > 0:
-		r.faultAt("refillTokens", "is too large or too finely graded: the rate in lowest terms is "+
-			n.String()+"/"+d.String()+" tokens per microsecond, whose numerator must be below 2^62")
-		return
-	case d.Cmp(units) > 0:
-		r.faultAt("refillTokens", "is too finely graded: the rate in lowest terms is "+
-			n.String()+"/"+d.String()+" tokens per microsecond, whose denominator must be below 2^62")
-		return
-	}
-	limit.Rate = Rate{N: n.Int64(), D: d.Int64()}
-	if capacityMax := unitsMax / limit.Rate.D; limit.Capacity > capacityMax {
-		r.faultAt("capacity", "must be at most "+strconv.FormatInt(capacityMax, 10)+
-			" with this refill rate, whose tokens are kept in parts of 1/"+strconv.FormatInt(limit.Rate.D, 10))
 	}
 }
 
 // limit writes a limit's figures, exactly as they were given.
 func (w *writer) limit(limit *Limit) {
-	w.integer("capacity", limit.Capacity)
-	w.literal("refillTokens", limit.RefillTokens.String())
-	w.literal("refillSeconds", limit.RefillSeconds.String())
+	w.integer(limit.Algorithm.capacityMember(), limit.Capacity)
+	switch limit.Algorithm {
+	case TokenBucket:
+		w.literal("refillTokens", limit.RefillTokens.String())
+		w.literal("refillSeconds", limit.RefillSeconds.String())
+	case FixedWindow, SlidingWindowLog:
+		w.literal("windowSeconds", limit.Span.String())
+	case SlidingWindowCounter:
+		w.literal("windowSeconds", limit.Span.String())
+		w.literal(strictMember, strconv.FormatBool(limit.Strict))
+	case Concurrency:
+		w.literal("ttlSeconds", limit.Span.String())
+	}
 }

@@ -1,11 +1,18 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
+
+// checksMax is how many policies one request can have to pass: each is a row
+// that its claim locks.
+const checksMax = 64
 
 // Matched is what a request has to pass. [Set.Match] fills it and reuses its
 // buffers; the zero value is ready.
 type Matched struct {
-	Checks   []Check    // enforced policies, ascending by id
+	Checks   []Check    // enforced and shadow policies, ascending by id
 	Disabled *Installed // the first matching policy that is disabled, nil when none is
 	Skipped  []Skipped  // matching policies that do not apply, ascending by id
 
@@ -33,19 +40,19 @@ func (m *Matched) Reset() {
 //     which this one lacks, with a fault for each such attribute;
 //   - cost-not-allowed when the request states a cost that none of the
 //     policies would charge, the disabled among them: switching a policy off
-//     must not make its gateways' requests faulty.
+//     must not make its gateways' requests faulty;
+//   - too-many-policies when it would have to pass more than 64.
 func (s *Set) Match(req *Request, m *Matched) error {
 	m.Reset()
 	values := s.matchable(&req.Values)
-	m.candidates = slices.DeleteFunc(s.candidates(m.candidates, &values), func(c *compiled) bool { return !c.matches(&values) })
-	slices.SortFunc(m.candidates, func(a, b *compiled) int { return a.order - b.order })
+	m.keep(s.candidates(m.candidates, &values), func(c *compiled) bool { return c.matches(&values) })
 	var missing [AttributeCount]bool
-	chargeable := false
+	chargeable := req.Cost == 0
 	for _, candidate := range m.candidates {
 		policy := candidate.Installed
-		cost, ok := policy.Spec.Charge(req.Values[Operation], req.Cost)
+		cost, own := policy.Spec.Charge(req.Values[Operation], req.Cost)
 		if policy.Spec.Mode == Disabled {
-			chargeable = chargeable || ok
+			chargeable = chargeable || cost == req.Cost
 			if m.Disabled == nil {
 				m.Disabled = policy
 			}
@@ -55,10 +62,28 @@ func (s *Set) Match(req *Request, m *Matched) error {
 			m.skipOrReject(policy, attribute, &req.Values, &missing)
 			continue
 		}
-		chargeable = chargeable || ok
-		m.Checks = append(m.Checks, Check{Policy: policy, Key: KeyOf(policy.ID, policy.Spec, &req.Values), Cost: cost})
+		chargeable = chargeable || cost == req.Cost
+		m.Checks = append(m.Checks, Check{Policy: policy, Key: KeyOf(policy.ID, policy.Spec, &req.Values), Cost: cost, Priced: own})
 	}
+	m.price()
 	return m.judge(&missing, chargeable)
+}
+
+// keep makes those candidates that match what is looked at, ascending by id.
+func (m *Matched) keep(candidates []*compiled, matches func(*compiled) bool) {
+	m.candidates = slices.DeleteFunc(candidates, func(c *compiled) bool { return !matches(c) })
+	slices.SortFunc(m.candidates, func(a, b *compiled) int { return a.order - b.order })
+}
+
+// price makes the checks' default costs the request's own where it has no
+// other.
+func (m *Matched) price() {
+	if slices.ContainsFunc(m.Checks, func(c Check) bool { return c.Priced }) {
+		return
+	}
+	for i := range m.Checks {
+		m.Checks[i].Priced = true
+	}
 }
 
 // lacks gives the first attribute of the key that a request does not have.
@@ -96,9 +121,13 @@ func (m *Matched) judge(missing *[AttributeCount]bool, chargeable bool) error {
 		return Invalid(ReasonInvalidRequest, "A policy for this request needs more than it states.", faults...)
 	case len(m.Checks) == 0 && m.Disabled == nil:
 		return &Error{Code: CodeNotFound, Reason: ReasonNoPolicy, Detail: "No policy applies to this request."}
+	case len(m.Checks) > checksMax:
+		return tooManyPolicies("More than " + strconv.Itoa(checksMax) + " policies match this request.")
 	case len(m.Checks) > 0 && !chargeable:
 		return Invalid(ReasonCostNotAllowed, "No policy for this request would charge the stated cost.",
 			Fault{Pointer: "/cost", Detail: "is not what this operation is charged"})
 	}
 	return nil
 }
+
+func tooManyPolicies(detail string) error { return Invalid(ReasonTooManyPolicies, detail) }

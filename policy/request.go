@@ -23,7 +23,7 @@ type Request struct {
 	RequirePolicyVersion bool   // answer 409 instead of deciding under another version
 	Policy               string // the policy PolicyVersion speaks of, "" when not stated
 	OperationID          string // the caller's id of one logical request, "" when none
-	Peek                 bool   // answer without charging
+	Peek                 bool   // answer without charging; such a request has no operation id
 	DeadlineMillis       int    // shortens the decision's deadline, 0 when not stated
 }
 
@@ -82,6 +82,9 @@ func (r *reader) request(value jsontext.Value, request *Request) error {
 	}
 	if request.RequirePolicyVersion && !requestMembers.has(found, "policyVersion") {
 		r.faultAt("requirePolicyVersion", "needs policyVersion")
+	}
+	if request.Peek && request.OperationID != "" {
+		r.faultAt("operationId", "has no meaning for a peek, which decides nothing")
 	}
 	return r.err(ReasonInvalidRequest)
 }

@@ -14,7 +14,7 @@ func TestParseRequestReadsEveryMember(t *testing.T) {
 	body := []byte(" \n" + `{"operation":"report.create","verifiedAccount":"A","user":"ü\n","apiKey":"k","oauthToken":"o",
 		"ip":"[2001:DB8:0::1]:443","targetAccount":" Victim@Example.org","plan":"standard","region":"eu",
 		"cost":4611686018427387903,"policyVersion":7,"policy":"report-create","requirePolicyVersion":true,
-		"operationId":"0190","peek":true,"deadlineMillis":20}` + " \r\n\t")
+		"operationId":"0190","peek":false,"deadlineMillis":20}` + " \r\n\t")
 	got, err := ParseRequest(body)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestParseRequestReadsEveryMember(t *testing.T) {
 			Plan: "standard", Region: "eu", Operation: "report.create",
 		},
 		Cost: CostMax, PolicyVersion: 7, Policy: "report-create", RequirePolicyVersion: true,
-		OperationID: "0190", Peek: true, DeadlineMillis: 20,
+		OperationID: "0190", DeadlineMillis: 20,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

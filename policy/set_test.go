@@ -52,8 +52,8 @@ func TestMatchSaysWhatToCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []Check{
-			{policies[1], KeyOf("a-account", policies[1].Spec, &request.Values), 5},
-			{policies[0], KeyOf("z-global", policies[0].Spec, &request.Values), 1},
+			{policies[1], KeyOf("a-account", policies[1].Spec, &request.Values), 5, true},
+			{policies[0], KeyOf("z-global", policies[0].Spec, &request.Values), 1, false},
 		}
 		if !slices.Equal(m.Checks, want) {
 			t.Errorf("got checks %v, want %v", m.Checks, want)

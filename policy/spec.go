@@ -28,6 +28,19 @@ type Spec struct {
 // keyedBy says whether an attribute is part of the key.
 func (s *Spec) keyedBy(attribute Attribute) bool { return slices.Contains(s.Per, attribute) }
 
+// FastPath says whether take_v1 can decide a request that only this policy
+// matches; everything else is decide_v1's.
+func (s *Spec) FastPath() bool { return s.Limit.Algorithm == TokenBucket && s.Mode == Enforce }
+
+// ShowsOwn says whether a caller may read the policy's figures. A key that
+// holds none of the caller's own identities counts other people's calls too,
+// and nobody reads another's usage, unless the policy discloses it.
+func (s *Spec) ShowsOwn() bool {
+	return s.Disclose || slices.ContainsFunc(s.Per, func(attribute Attribute) bool {
+		return attribute <= IP // the identities but for the account that a sign-in aims at
+	})
+}
+
 // JSON gives the canonical stored form: members in a fixed order, defaults
 // echoed, numbers exactly as they were written, none of the change's members.
 // [ParseSpec] reads it back.

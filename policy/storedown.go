@@ -126,7 +126,7 @@ func (r *reader) checkLocal(draft *storeDownDraft, found seen) {
 			}
 		}
 	case given > 0:
-		r.checkLimit(&draft.limit)
+		r.checkRate(&draft.limit)
 		draft.Explicit = &draft.limit
 	}
 }
@@ -140,7 +140,7 @@ func (r *reader) checkShares(spec *Spec) {
 	bound := new(big.Int).Mul(big.NewInt(storeDownExcessMax), big.NewInt(spec.Limit.Capacity))
 	if together.Cmp(bound) > 0 {
 		r.enter("onStoreDown")
-		r.faultAt("instances", "times the largest cost must be at most ten times the capacity")
+		r.faultAt("instances", "times the largest cost must be at most ten times the "+spec.Limit.Algorithm.capacityMember())
 		r.leave()
 	}
 }
