@@ -32,10 +32,10 @@ func (s *Spec) keyedBy(attribute Attribute) bool { return slices.Contains(s.Per,
 // matches; everything else is decide_v1's.
 func (s *Spec) FastPath() bool { return s.Limit.Algorithm == TokenBucket && s.Mode == Enforce }
 
-// ShowsOwn says whether a caller may read the policy's figures. A key that
+// ShowsFigures says whether a caller may read the policy's figures. A key that
 // holds none of the caller's own identities counts other people's calls too,
 // and nobody reads another's usage, unless the policy discloses it.
-func (s *Spec) ShowsOwn() bool {
+func (s *Spec) ShowsFigures() bool {
 	return s.Disclose || slices.ContainsFunc(s.Per, func(attribute Attribute) bool {
 		return attribute <= IP // the identities but for the account that a sign-in aims at
 	})
