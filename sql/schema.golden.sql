@@ -4,18 +4,28 @@
 schema ration grant ration_operator=USAGE, ration_reader=USAGE, ration_service=USAGE
 
 -- types
+composite log_entries of entries bigint[]
+composite operation_part of policy integer, version integer, key uuid, cost bigint, priced boolean, admitted boolean, remaining bigint, retry_after bigint, reset_after bigint, mark bigint, slot uuid, slot_expires_at bigint
+composite settled_part of policy integer, version integer, charged bigint, actual bigint, applied boolean, clamped boolean
 domain policy_name as text CHECK ((VALUE ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'::text))
 
 -- relations
 table audit
 table bucket_durable with fillfactor=90
+table log_durable with fillfactor=90
+table operation with fillfactor=90
 table policy
 table policy_set
 table policy_version
 table schema_version
+table slot with fillfactor=90
+table slot_parent
 table state_loss
+table window_durable with fillfactor=90
 unlogged table bucket_fast with fillfactor=90
 unlogged table incarnation_marker
+unlogged table log_fast with fillfactor=90
+unlogged table window_fast with fillfactor=90
 view bucket_now
 
 -- columns
@@ -55,6 +65,28 @@ bucket_now.capacity bigint
 bucket_now.full_at timestamp with time zone
 incarnation_marker.only_row boolean not null default true
 incarnation_marker.incarnation uuid not null
+log_durable.key uuid not null
+log_durable.shard integer not null
+log_durable.policy integer not null
+log_durable.version integer not null
+log_durable.entries bigint[] not null storage e
+log_fast.key uuid not null
+log_fast.shard integer not null
+log_fast.policy integer not null
+log_fast.version integer not null
+log_fast.entries bigint[] not null storage e
+operation.decided_at bigint not null
+operation.expires_at bigint not null
+operation.stated bigint not null
+operation.price bigint not null
+operation.settled_at bigint
+operation.settled_cost bigint
+operation.key uuid not null
+operation.content uuid not null
+operation.shard integer not null
+operation.allowed boolean not null
+operation.parts ration.operation_part[] not null
+operation.settled ration.settled_part[]
 policy.number integer not null identity always
 policy.id ration.policy_name not null
 policy.version integer not null
@@ -66,6 +98,10 @@ policy.capacity_units bigint not null
 policy.idle_balance bigint not null
 policy.idle_at bigint not null
 policy.generation bigint not null
+policy.algorithm text not null default 'token_bucket'::text
+policy.strict boolean not null default false
+policy.span bigint not null default 0
+policy.mode text not null default 'enforce'::text
 policy_set.only_row boolean not null default true
 policy_set.generation bigint not null
 policy_set.incarnation uuid not null
@@ -85,12 +121,36 @@ policy_version.generation bigint not null
 schema_version.only_row boolean not null default true
 schema_version.major integer not null
 schema_version.minor integer not null
+slot.expires_at bigint not null
+slot.ttl bigint not null
+slot.cost bigint not null
+slot.id uuid not null
+slot.key uuid not null
+slot.shard integer not null
+slot.policy integer not null
+slot_parent.key uuid not null
+slot_parent.shard integer not null
+slot_parent.policy integer not null
 state_loss.id bigint not null identity always
 state_loss.found_at bigint not null
 state_loss.lost_incarnation uuid not null
 state_loss.new_incarnation uuid not null
 state_loss.policies_idle integer not null
 state_loss.policies_empty integer not null
+window_durable.start bigint not null
+window_durable.current bigint not null
+window_durable.previous bigint not null
+window_durable.key uuid not null
+window_durable.shard integer not null
+window_durable.policy integer not null
+window_durable.version integer not null
+window_fast.start bigint not null
+window_fast.current bigint not null
+window_fast.previous bigint not null
+window_fast.key uuid not null
+window_fast.shard integer not null
+window_fast.policy integer not null
+window_fast.version integer not null
 
 -- constraints
 ration.audit audit_pkey PRIMARY KEY (id)
@@ -98,10 +158,16 @@ ration.bucket_durable bucket_durable_pkey PRIMARY KEY (shard, key)
 ration.bucket_fast bucket_fast_pkey PRIMARY KEY (shard, key)
 ration.incarnation_marker incarnation_marker_only_row_check CHECK (only_row)
 ration.incarnation_marker incarnation_marker_pkey PRIMARY KEY (only_row)
+ration.log_durable log_durable_pkey PRIMARY KEY (shard, key)
+ration.log_fast log_fast_pkey PRIMARY KEY (shard, key)
+ration.operation operation_pkey PRIMARY KEY (shard, key)
+ration.policy policy_algorithm_check CHECK ((algorithm = ANY (ARRAY['token_bucket'::text, 'fixed_window'::text, 'sliding_window_counter'::text, 'sliding_window_log'::text, 'concurrency'::text])))
 ration.policy policy_durability_check CHECK ((durability = ANY (ARRAY['fast'::text, 'durable'::text])))
 ration.policy policy_id_key UNIQUE (id)
+ration.policy policy_mode_check CHECK ((mode = ANY (ARRAY['enforce'::text, 'shadow'::text, 'disabled'::text])))
 ration.policy policy_number_version_fkey FOREIGN KEY (number, version) REFERENCES ration.policy_version(number, version) DEFERRABLE INITIALLY DEFERRED
 ration.policy policy_pkey PRIMARY KEY (number)
+ration.policy policy_span_check CHECK ((span >= 0))
 ration.policy_set policy_set_only_row_check CHECK (only_row)
 ration.policy_set policy_set_pkey PRIMARY KEY (only_row)
 ration.policy_version policy_version_balances_check CHECK ((balances = 'keep'::text))
@@ -116,20 +182,34 @@ ration.policy_version policy_version_pkey PRIMARY KEY (number, version)
 ration.policy_version policy_version_version_check CHECK ((version >= 1))
 ration.schema_version schema_version_only_row_check CHECK (only_row)
 ration.schema_version schema_version_pkey PRIMARY KEY (only_row)
+ration.slot slot_cost_check CHECK ((cost >= 1))
+ration.slot slot_pkey PRIMARY KEY (shard, id)
+ration.slot_parent slot_parent_pkey PRIMARY KEY (shard, key)
 ration.state_loss state_loss_pkey PRIMARY KEY (id)
+ration.window_durable window_durable_pkey PRIMARY KEY (shard, key)
+ration.window_fast window_fast_pkey PRIMARY KEY (shard, key)
 
 -- indexes
+CREATE INDEX operation_expires_at ON ration.operation USING btree (expires_at)
 CREATE INDEX policy_generation ON ration.policy USING btree (generation)
+CREATE INDEX slot_key ON ration.slot USING btree (shard, key)
 CREATE UNIQUE INDEX audit_pkey ON ration.audit USING btree (id)
 CREATE UNIQUE INDEX bucket_durable_pkey ON ration.bucket_durable USING btree (shard, key)
 CREATE UNIQUE INDEX bucket_fast_pkey ON ration.bucket_fast USING btree (shard, key)
 CREATE UNIQUE INDEX incarnation_marker_pkey ON ration.incarnation_marker USING btree (only_row)
+CREATE UNIQUE INDEX log_durable_pkey ON ration.log_durable USING btree (shard, key)
+CREATE UNIQUE INDEX log_fast_pkey ON ration.log_fast USING btree (shard, key)
+CREATE UNIQUE INDEX operation_pkey ON ration.operation USING btree (shard, key)
 CREATE UNIQUE INDEX policy_id_key ON ration.policy USING btree (id)
 CREATE UNIQUE INDEX policy_pkey ON ration.policy USING btree (number)
 CREATE UNIQUE INDEX policy_set_pkey ON ration.policy_set USING btree (only_row)
 CREATE UNIQUE INDEX policy_version_pkey ON ration.policy_version USING btree (number, version)
 CREATE UNIQUE INDEX schema_version_pkey ON ration.schema_version USING btree (only_row)
+CREATE UNIQUE INDEX slot_parent_pkey ON ration.slot_parent USING btree (shard, key)
+CREATE UNIQUE INDEX slot_pkey ON ration.slot USING btree (shard, id)
 CREATE UNIQUE INDEX state_loss_pkey ON ration.state_loss USING btree (id)
+CREATE UNIQUE INDEX window_durable_pkey ON ration.window_durable USING btree (shard, key)
+CREATE UNIQUE INDEX window_fast_pkey ON ration.window_fast USING btree (shard, key)
 
 -- triggers
 
@@ -146,7 +226,11 @@ function fold_case_v1(p_text text) returns text language plpgsql immutable paral
 function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
 function key_address_v1(p_address inet, p_bits_v4 integer, p_bits_v6 integer, OUT name text, OUT value bytea) returns record language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function key_field_v1(p_field bytea) returns bytea language sql immutable parallel safe strict
+function log_charged_v1(p_entries bigint[], p_at bigint, p_tokens bigint) returns bigint[] language plpgsql immutable parallel safe
+function log_live_v1(p_entries bigint[], p_behind bigint, OUT o_live bigint[], OUT o_used bigint) returns record language plpgsql immutable parallel safe
+function log_wait_v1(p_entries bigint[], p_extra bigint, p_extra_at bigint, p_lack bigint) returns bigint language plpgsql immutable parallel safe
 function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function ready_v1(p_fast boolean, p_generation bigint) returns boolean language plpgsql stable
 function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function settled_v1(p_balance bigint, p_at bigint, p_now bigint, p_rate bigint, p_capacity bigint) returns bigint language sql immutable parallel safe
 function take_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
@@ -155,6 +239,8 @@ function take_new_v1(p_shard integer, p_generation bigint, p_policies integer[],
 function take_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function use_test_clock_v1() returns void language sql volatile set search_path=pg_catalog, pg_temp
 function wait_v1(p_units bigint, p_rate bigint, p_ahead bigint) returns bigint language sql immutable parallel safe
+function window_room_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_elapsed bigint, p_span bigint, p_limit bigint) returns bigint language sql immutable parallel safe
+function window_wait_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_span bigint, p_limit bigint, p_cost bigint) returns bigint language sql immutable parallel safe
 
 -- grants
 function balance_at_v1(integer, integer, bigint, bigint, bigint) to ration_operator: EXECUTE

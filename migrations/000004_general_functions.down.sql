@@ -1,0 +1,179 @@
+-- The functions of the versions before, as 000002 has them.
+
+UPDATE ration.schema_version SET minor = 0;
+
+DROP FUNCTION ration.window_wait_v1, ration.window_room_v1, ration.log_wait_v1, ration.log_live_v1, ration.log_charged_v1,
+    ration.ready_v1;
+
+-- guard_v1: what stands before every decision: isolation level, shape of the arguments, life of the fast state,
+-- generation. Answers whether the call may decide: false means that it was matched under another generation.
+--
+-- Units: counts of callers, costs in tokens.
+-- Clock: none. Locks: none.
+-- SQLSTATE: RN001 isolation level other than READ COMMITTED; RN002 the fast state was lost, call recover_v1;
+--           RN004 arrays of different length or not counted from 1, none or more than 1,024 elements, a cost
+--           below 1, a count below 0, NULL for any of them.
+CREATE OR REPLACE FUNCTION ration.guard_v1(
+    p_fast boolean, p_generation bigint, p_policies int[], p_keys uuid[], p_costs bigint[], p_counts int[])
+RETURNS boolean LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_length     constant int := cardinality(p_keys);
+    v_generation bigint;
+    v_alive      boolean;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN001', MESSAGE = 'a decision needs isolation level READ COMMITTED';
+    END IF;
+    -- NULL must never stand for nothing to pay: each condition has to be true, not merely not false.
+    IF (p_generation IS NOT NULL AND v_length BETWEEN 1 AND 1024 AND array_upper(p_keys, 1) = v_length
+        AND array_upper(p_policies, 1) = v_length AND cardinality(p_policies) = v_length
+        AND array_upper(p_costs, 1) = v_length AND cardinality(p_costs) = v_length AND 1 <= ALL (p_costs)
+        AND array_upper(p_counts, 1) = v_length AND cardinality(p_counts) = v_length AND 0 <= ALL (p_counts)
+        AND array_position(p_policies, NULL) IS NULL AND array_position(p_keys, NULL) IS NULL) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004',
+            MESSAGE = 'a call takes 1 to 1024 elements, as many policies, keys, costs >= 1 and counts >= 0';
+    END IF;
+    SELECT s.generation, m.incarnation IS NOT NULL INTO v_generation, v_alive
+    FROM ration.policy_set AS s LEFT JOIN ration.incarnation_marker AS m ON m.incarnation = s.incarnation;
+    IF p_fast AND NOT v_alive THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN002', MESSAGE = 'the fast state was lost in a crash: call ration.recover_v1';
+    END IF;
+    RETURN v_generation = p_generation;
+END $$;
+
+-- recover_v1: after a crash emptied the unlogged tables, records the loss, sets what the buckets of fast policies start
+-- from, and begins a new incarnation. Until it has committed, every call on fast state ends in RN002.
+--
+-- Answers: whether a loss was found; false when another session has recovered already or nothing was lost.
+--        Idle buckets under afterLoss "idle" stay as they are; under "empty" they hold nothing at the instant of the loss.
+-- Units: none. Clock: clock_timestamp(), or p_now on a test clock.
+-- Locks: the row of ration.policy_set, exclusively: one session recovers, policy changes wait.
+-- SQLSTATE: RN003 from clock_v1.
+CREATE OR REPLACE FUNCTION ration.recover_v1(p_now bigint DEFAULT NULL)
+RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_lost  uuid;
+    v_new   uuid := gen_random_uuid();
+    v_now   bigint;
+    v_empty int;
+    v_fast  int;
+BEGIN
+    SELECT s.incarnation INTO v_lost FROM ration.policy_set AS s FOR UPDATE;
+    IF EXISTS (SELECT FROM ration.incarnation_marker AS m WHERE m.incarnation = v_lost) THEN
+        RETURN false;
+    END IF;
+    v_now := ration.clock_v1(p_now);
+    SELECT count(*) INTO v_fast FROM ration.policy AS p WHERE p.durability = 'fast';
+    WITH empty AS (
+        UPDATE ration.policy_version AS v SET idle_balance = 0, idle_at = greatest(v_now, v.idle_at)
+        FROM ration.policy AS p
+        WHERE v.number = p.number AND v.version = p.version AND p.durability = 'fast' AND v.content ->> 'afterLoss' = 'empty'
+        RETURNING v.number, v.idle_at
+    )
+    UPDATE ration.policy AS p SET idle_balance = 0, idle_at = e.idle_at FROM empty AS e WHERE p.number = e.number;
+    GET DIAGNOSTICS v_empty = ROW_COUNT;
+
+    -- A marker of another incarnation is possible where the tables were copied: rows beside it belong to no life of ours.
+    DELETE FROM ration.incarnation_marker;
+    DELETE FROM ration.bucket_fast;
+    INSERT INTO ration.incarnation_marker (incarnation) VALUES (v_new);
+    UPDATE ration.policy_set SET incarnation = v_new;
+    INSERT INTO ration.state_loss (found_at, lost_incarnation, new_incarnation, policies_idle, policies_empty)
+    VALUES (v_now, v_lost, v_new, v_fast - v_empty, v_empty);
+    RETURN true;
+END $$;
+
+-- put_policy_v1: installs a version of a policy, in one transaction with its audit row and the bump of the generation.
+--
+-- Arguments: p_expected is the version in force, 0 when the policy must not exist yet. p_content is the stored form; n,
+--        d and capacity are its limit in stored units, and are refused where they disagree with it. p_balances is the
+--        rule by which live balances are carried over: keep.
+-- Answers: o_outcome created | changed | unchanged (the same content: no new version) | conflict (o_version is the one
+--        in force, 0 when there is none; nothing was changed) | restart (the members o_restarts say which state the policy
+--        keeps, so that its balances could not be carried over; nothing was changed); number, version, instant and
+--        generation of what is in force now.
+-- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
+-- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
+-- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
+-- SQLSTATE: RN003 from clock_v1; RN005 the figures are not those of the content, or capacity times d is 2^62 or more; 23514
+--           another bound of the table.
+CREATE OR REPLACE FUNCTION ration.put_policy_v1(
+    p_id text, p_expected int, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text,
+    p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_outcome text, OUT o_number int, OUT o_version int, OUT o_installed_at bigint, OUT o_generation bigint,
+    OUT o_restarts text[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_before ration.policy_version;
+    v_idle   record;
+    v_units  bigint;
+BEGIN
+    -- In numeric, and true or refused: a missing figure must not pass for an equal one.
+    IF (p_n::numeric * 1000000 * (p_content #>> '{limit,refillSeconds}')::numeric
+            = p_d::numeric * (p_content #>> '{limit,refillTokens}')::numeric
+        AND (p_content #>> '{limit,refillSeconds}')::numeric > 0
+        AND p_capacity::numeric = (p_content #>> '{limit,capacity}')::numeric
+        AND p_capacity::numeric * p_d < 2::numeric ^ 62) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'n, d and capacity are not those of the policy''s content, or too large';
+    END IF;
+
+    SELECT s.generation INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id;
+    o_number := v_before.number;
+    o_version := coalesce(v_before.version, 0);
+    o_installed_at := v_before.installed_at;
+    IF o_version IS DISTINCT FROM p_expected THEN
+        o_outcome := 'conflict';
+        RETURN;
+    END IF;
+    IF v_before.content::text = p_content::text THEN
+        o_outcome := 'unchanged';
+        RETURN;
+    END IF;
+
+    IF o_version > 0 THEN
+        SELECT array_agg(m.path) INTO o_restarts
+        FROM unnest(ARRAY['per', 'ipPrefix', 'durability', 'scope', 'limit,algorithm']) AS m (path)
+        WHERE (v_before.content #> string_to_array(m.path, ','))::text IS DISTINCT FROM (p_content #> string_to_array(m.path, ','))::text;
+        IF o_restarts IS NOT NULL THEN
+            o_outcome := 'restart';
+            RETURN;
+        END IF;
+    END IF;
+
+    o_outcome := CASE WHEN o_version = 0 THEN 'created' ELSE 'changed' END;
+    o_version := o_version + 1;
+    o_generation := o_generation + 1;
+    o_installed_at := greatest(ration.clock_v1(p_now), v_before.installed_at);
+    v_units := p_capacity * p_d;
+    IF o_outcome = 'created' THEN
+        -- The idle bucket of a first version is full from its installation on.
+        INSERT INTO ration.policy (id, version, durability, n, d, capacity, capacity_units, idle_balance, idle_at, generation)
+        VALUES (p_id, o_version, p_content ->> 'durability', p_n, p_d, p_capacity, v_units, v_units, o_installed_at, o_generation)
+        RETURNING number INTO o_number;
+    END IF;
+    INSERT INTO ration.policy_version (number, version, content, n, d, capacity, capacity_units, idle_balance, idle_at,
+                                       balances, installed_at, generation)
+    VALUES (o_number, o_version, p_content, p_n, p_d, p_capacity, v_units, v_units, o_installed_at,
+            p_balances, o_installed_at, o_generation);
+    IF o_outcome = 'changed' THEN
+        -- The idle bucket goes through the change as every bucket does.
+        v_idle := ration.carry_v1(o_number, v_before.version, o_version, v_before.idle_balance, v_before.idle_at);
+        UPDATE ration.policy_version SET idle_balance = v_idle.o_balance, idle_at = v_idle.o_at
+        WHERE number = o_number AND version = o_version;
+        UPDATE ration.policy
+        SET version = o_version, n = p_n, d = p_d, capacity = p_capacity, capacity_units = v_units,
+            idle_balance = v_idle.o_balance, idle_at = v_idle.o_at, generation = o_generation
+        WHERE number = o_number;
+    END IF;
+    UPDATE ration.policy_set SET generation = o_generation;
+    INSERT INTO ration.audit (at, actor, action, policy, version_before, version_after, before, after, reason, request_id)
+    VALUES (o_installed_at, p_actor, 'policy.' || o_outcome, p_id, v_before.version, o_version, v_before.content, p_content,
+            p_reason, p_request_id);
+    PERFORM pg_notify('ration_policy', o_generation::text);
+END $$;
