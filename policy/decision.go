@@ -45,6 +45,22 @@ type Decision struct {
 	Detail *Detail
 }
 
+// Used gives the policy of an id in the version that decided, nil when it had
+// no part in the decision.
+func (d *Decision) Used(id string) *Installed {
+	if d.Policy.ID == id {
+		return d.Policy
+	}
+	if d.Detail != nil {
+		for i := range d.Detail.Parts {
+			if part := &d.Detail.Parts[i]; part.Policy.ID == id {
+				return part.Policy
+			}
+		}
+	}
+	return nil
+}
+
 // Detail is the whole of a decision of the general path.
 type Detail struct {
 	OperationID string // "" when the request had none

@@ -20,7 +20,7 @@ type Matched struct {
 }
 
 // Skipped is a matching policy that does not apply, because the request lacks
-// an attribute of its key and the policy skips such requests.
+// an attribute of its key.
 type Skipped struct {
 	Policy    *Installed
 	Attribute Attribute // the first that is missing

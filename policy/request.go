@@ -74,11 +74,18 @@ func ParseRequest(body []byte) (*Request, error) {
 	return request, nil
 }
 
+// checkIdentified checks that a caller is named.
+func (r *reader) checkIdentified(found seen) {
+	if found&identityMembersSeen == 0 {
+		r.faultForm("needs at least one of verifiedAccount, user, apiKey, oauthToken, ip and targetAccount")
+	}
+}
+
 // request reads a request from a valid JSON value.
 func (r *reader) request(value jsontext.Value, request *Request) error {
 	found := readObject(r, value, request, requestMembers)
-	if found&identityMembersSeen == 0 && value.Kind() == jsontext.KindBeginObject {
-		r.faultForm("needs at least one of verifiedAccount, user, apiKey, oauthToken, ip and targetAccount")
+	if value.Kind() == jsontext.KindBeginObject {
+		r.checkIdentified(found)
 	}
 	if request.RequirePolicyVersion && !requestMembers.has(found, "policyVersion") {
 		r.faultAt("requirePolicyVersion", "needs policyVersion")

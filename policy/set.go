@@ -14,6 +14,7 @@ type Set struct {
 	compiled   []compiled   // in the same order
 	indexes    [AttributeCount]*index
 	unfiled    []*compiled // those no attribute selects: looked at for every request
+	operations []*compiled // those that operations select
 	matchesIP  bool        // some policy matches by address
 }
 
@@ -51,6 +52,17 @@ func (c *compiled) matches(values *[AttributeCount]string) bool {
 	return true
 }
 
+// matchesAnyOperation says whether every given field but that on operations
+// matches.
+func (c *compiled) matchesAnyOperation(values *[AttributeCount]string) bool {
+	for i := range c.fields {
+		if field := &c.fields[i]; field.attribute != Operation && !field.matches(values[field.attribute]) {
+			return false
+		}
+	}
+	return true
+}
+
 // Compile makes the set of the policies of one generation, whose ids must be
 // distinct. Each is filed under its most selective field, so that matching a
 // request looks only at policies that it is likely to match.
@@ -79,6 +91,7 @@ func Compile(generation int64, policies []*Installed) *Set {
 			s.unfiled = append(s.unfiled, policy)
 		}
 	}
+	s.operations = filed[Operation]
 	for attribute, policies := range filed {
 		if len(policies) > 0 {
 			s.indexes[attribute] = newIndex(Attribute(attribute), policies)
