@@ -1,26 +1,6 @@
 package memstore
 
-import (
-	"math/big"
-
-	"github.com/rationhq/ration/policy"
-)
-
-// limit is one version of a token bucket's rule, in exact fractions.
-type limit struct {
-	capacity *big.Rat // tokens
-	rate     *big.Rat // tokens per microsecond
-	unit     *big.Rat // the smallest amount the store keeps, in tokens
-}
-
-// limitOf reads a policy's limit.
-func limitOf(l policy.Limit) limit {
-	return limit{
-		capacity: tokens(l.Capacity),
-		rate:     big.NewRat(l.Rate.N, l.Rate.D),
-		unit:     big.NewRat(1, l.Rate.D),
-	}
-}
+import "math/big"
 
 // full is a bucket that has never spent.
 func (l limit) full(nowMicros int64) bucket {
@@ -53,9 +33,24 @@ func (b bucket) take(l limit, cost *big.Rat, nowMicros int64) (after bucket, adm
 	return bucket{tokens: new(big.Rat).Sub(now.tokens, cost), atMicros: now.atMicros}, true
 }
 
-// waitMicros is how long after the instant the bucket holds want tokens, if
-// nothing is taken meanwhile: 0 when it does already. The caller sees to it
-// that want does not exceed the capacity.
+func (b bucket) charged(l limit, cost, nowMicros int64) (after state, mark int64) {
+	taken, _ := b.take(l, tokens(cost), nowMicros)
+	return taken, 0 // a bucket forgets what its tokens were spent on
+}
+
+// corrected gives tokens back, up to a full bucket, or takes more, down to a
+// debt of a whole one.
+func (b bucket) corrected(l limit, _, charged, actual, nowMicros int64) (after state, applied, clamped bool) {
+	b = b.settled(l, nowMicros)
+	left := new(big.Rat).Add(b.tokens, tokens(charged))
+	left = least(left.Sub(left, tokens(actual)), l.capacity)
+	if debt := new(big.Rat).Neg(l.capacity); left.Cmp(debt) < 0 {
+		left, clamped = debt, true
+	}
+	return bucket{tokens: left, atMicros: b.atMicros}, true, clamped
+}
+
+// waitMicros is until the bucket holds want tokens.
 func (b bucket) waitMicros(l limit, want *big.Rat, nowMicros int64) int64 {
 	now := b.settled(l, nowMicros)
 	lack := new(big.Rat).Sub(want, now.tokens)
@@ -66,17 +61,21 @@ func (b bucket) waitMicros(l limit, want *big.Rat, nowMicros int64) int64 {
 	return now.atMicros - nowMicros + ceil(lack.Quo(lack, l.rate)).Int64()
 }
 
+// resetMicros is until the bucket is full.
+func (b bucket) resetMicros(l limit, nowMicros int64) int64 {
+	return b.waitMicros(l, l.capacity, nowMicros)
+}
+
 // remaining is the number of whole tokens at the instant.
 func (b bucket) remaining(l limit, nowMicros int64) int64 {
 	whole := floor(b.settled(l, nowMicros).tokens).Int64()
 	return max(0, whole)
 }
 
-// crossed carries the bucket into the next version of its policy by the rule
-// `keep`: it earns under the old version until the new one is in force, then
-// what it holds is rounded down to the new version's units and clamped to the
-// new capacity.
-func (b bucket) crossed(before, after limit, installedAtMicros int64) bucket {
+// crossed lets the bucket earn under the old version until the new one is in
+// force; then what it holds is rounded down to the new version's units and
+// clamped to the new capacity.
+func (b bucket) crossed(before, after limit, installedAtMicros int64) state {
 	b = b.settled(before, installedAtMicros)
 	units := floor(new(big.Rat).Quo(b.tokens, after.unit))
 	kept := new(big.Rat).Mul(new(big.Rat).SetInt(units), after.unit)
@@ -87,30 +86,9 @@ func (b bucket) crossed(before, after limit, installedAtMicros int64) bucket {
 	return bucket{tokens: kept, atMicros: b.atMicros}
 }
 
-// same says whether two buckets give the same answers from the instant on, as
-// long as the clock does not step back behind it.
-func (b bucket) same(other bucket, l limit, nowMicros int64) bool {
-	b, other = b.settled(l, nowMicros), other.settled(l, nowMicros)
-	return b.atMicros == other.atMicros && b.tokens.Cmp(other.tokens) == 0
-}
-
-// tokens is a whole number of tokens.
-func tokens(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
-
-// least is the smaller of two fractions.
-func least(a, b *big.Rat) *big.Rat {
-	if a.Cmp(b) <= 0 {
-		return a
-	}
-	return b
-}
-
-// floor rounds toward minus infinity: big.Int's Div is Euclidean, which for a
-// Rat's positive denominator is just that.
-func floor(x *big.Rat) *big.Int { return new(big.Int).Div(x.Num(), x.Denom()) }
-
-// ceil rounds toward plus infinity.
-func ceil(x *big.Rat) *big.Int {
-	down := floor(new(big.Rat).Neg(x))
-	return down.Neg(down)
+// same says whether two buckets hold the same and earn from the same instant.
+func (b bucket) same(other state, l limit, nowMicros int64) bool {
+	o, ok := other.(bucket)
+	b, o = b.settled(l, nowMicros), o.settled(l, nowMicros)
+	return ok && b.atMicros == o.atMicros && b.tokens.Cmp(o.tokens) == 0
 }

@@ -19,7 +19,7 @@ func TestDebtCrosses(t *testing.T) {
 		{big.NewRat(2, 3), big.NewRat(1, 2)},
 		{big.NewRat(9, 1), big.NewRat(2, 1)}, // clamped
 	} {
-		got := bucket{tokens: c.before, atMicros: 7}.crossed(thirds, halves, 7)
+		got, _ := bucket{tokens: c.before, atMicros: 7}.crossed(thirds, halves, 7).(bucket)
 		if got.tokens.Cmp(c.after) != 0 || got.atMicros != 7 {
 			t.Errorf("%s became %s at %d, want %s at 7", c.before, got.tokens, got.atMicros, c.after)
 		}

@@ -19,15 +19,19 @@ type Bucket struct {
 	AtMicros     int64 // the instant of the balance
 }
 
-// Buckets gives every bucket, by policy and key. The overflow buckets of a
-// full store are not among them.
+// Buckets gives every token bucket, by policy and key. The overflow buckets of
+// a full store are not among them.
 func (s *Store) Buckets() []Bucket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	all := make([]Bucket, 0, s.buckets)
+	all := make([]Bucket, 0, s.keys)
 	for _, held := range s.policies {
-		for key, b := range held.buckets {
+		for key, kept := range held.keys {
+			b, ok := kept.(bucket)
+			if !ok {
+				continue
+			}
 			all = append(all, Bucket{
 				Policy: held.policy.Number, Version: held.policy.Version, Key: key,
 				BalanceUnits: floor(new(big.Rat).Quo(b.tokens, held.limit.unit)).Int64(),
@@ -41,42 +45,57 @@ func (s *Store) Buckets() []Bucket {
 	return all
 }
 
-// Clean deletes the buckets that are the same as their policy's idle bucket
-// at the instant, and says how many. No later answer changes, unless the clock
-// steps back behind the instant. A bucket ahead of the clock stays: until the
-// clock reaches it, it earns nothing, and the idle bucket does.
+// Clean deletes the outcomes whose retention is over, the slots that have
+// expired and the keys that are the same as one that was never charged, and
+// says how much that was. No later answer changes but that of an operation id
+// that is forgotten, unless the clock steps back behind the instant. A key
+// ahead of the clock stays: a bucket earns nothing until the clock reaches it,
+// and the idle bucket does.
 func (s *Store) Clean(_ context.Context, nowMicros int64) (deleted int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	for key, op := range s.operations {
+		if op.expiresAtMicros <= nowMicros {
+			delete(s.operations, key)
+			deleted++
+		}
+	}
+	for id, place := range s.slots {
+		if slots := s.slotsAt(place); slots[slots.slot(id)].mark <= nowMicros {
+			s.dropSlot(id, place)
+			deleted++
+		}
+	}
 	for _, held := range s.policies {
-		for key, b := range held.buckets {
-			if b.same(held.idle, held.limit, nowMicros) {
-				delete(held.buckets, key)
+		for key, kept := range held.keys {
+			if kept.same(held.idle, held.limit, nowMicros) {
+				delete(held.keys, key)
+				s.keys--
 				deleted++
 			}
 		}
 	}
-	s.buckets -= deleted
 	return deleted, nil
 }
 
-// Lose is the crash of PostgreSQL: the buckets of fast policies are gone, and
-// where the policy says so (afterLoss empty) its idle bucket starts again from
-// nothing at the instant.
+// Lose is the crash of PostgreSQL: what the keys of fast policies hold is
+// gone, and where the policy says so (afterLoss empty) its keys begin again
+// with all of the limit spent at the instant. Slots and operation ids are not
+// among what a crash loses.
 func (s *Store) Lose(nowMicros int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	for _, held := range s.policies {
-		if held.policy.Spec.Durability != policy.Fast {
+		if held.policy.Spec.Durability != policy.Fast || held.limit.algorithm == policy.Concurrency {
 			continue
 		}
 		if held.policy.Spec.AfterLoss == policy.LossEmpty {
-			held.idle = bucket{tokens: new(big.Rat), atMicros: max(nowMicros, held.idle.atMicros)}
+			held.idle = held.limit.spent(held.idle, nowMicros)
 		}
-		s.buckets -= len(held.buckets)
-		clear(held.buckets)
+		s.keys -= len(held.keys)
+		clear(held.keys)
 		held.overflow = held.idle
 	}
 }

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/rationhq/ration/policy"
@@ -10,8 +9,9 @@ import (
 
 // Decide answers a batch, whose NowMicros is the clock. A batch that was
 // matched under another generation is stale: nothing is decided. An ask that
-// names a policy the store does not hold, or holds with another durability,
-// is a fault of the caller's program (CodeInternal), and nothing is charged.
+// names a policy the store does not hold, holds with another durability, or
+// that is no token bucket, is a fault of the caller's program (CodeInternal),
+// and nothing is charged.
 // The answers' slice is used again when it is long enough.
 func (s *Store) Decide(_ context.Context, batch *policy.Batch, answers *policy.Answers) error {
 	s.mu.Lock()
@@ -35,20 +35,17 @@ func (s *Store) Decide(_ context.Context, batch *policy.Batch, answers *policy.A
 	return nil
 }
 
-// holds checks that a policy is here and keeps its state in the batch's kind
-// of tables.
+// holds checks that a policy is here, is a token bucket and keeps its state in
+// the batch's kind of tables.
 func (s *Store) holds(number int32, d policy.Durability) error {
-	if number < 1 || int(number) > len(s.policies) {
-		return &policy.Error{
-			Code: policy.CodeInternal, Reason: policy.ReasonInternal,
-			Detail: fmt.Sprintf("the store holds no policy %d", number),
-		}
-	}
-	if p := s.policies[number-1].policy; p.Spec.Durability != d {
-		return &policy.Error{
-			Code: policy.CodeInternal, Reason: policy.ReasonInternal,
-			Detail: fmt.Sprintf("policy %q is asked in a %s batch", p.ID, d),
-		}
+	held, err := s.ledger(number)
+	switch {
+	case err != nil:
+		return err
+	case held.policy.Spec.Durability != d:
+		return internal("policy %q is asked in a %s batch", held.policy.ID, d)
+	case held.limit.algorithm != policy.TokenBucket:
+		return internal("policy %q is asked in a batch of token buckets", held.policy.ID)
 	}
 	return nil
 }
@@ -57,25 +54,10 @@ func (s *Store) holds(number int32, d policy.Durability) error {
 // new, and neither does a peek.
 func (s *Store) answer(ask policy.Ask, nowMicros int64) policy.Answer {
 	held := s.policies[ask.Policy-1]
-	b, known := held.buckets[ask.Key]
-	crowded := !known && s.buckets >= s.bucketsMax
-	switch {
-	case crowded:
-		b = held.overflow
-	case !known:
-		b = held.idle
-	}
-
-	after, answer := held.limit.serve(b, ask, nowMicros)
-	switch {
-	case answer.Admitted == 0:
-	case crowded:
-		held.overflow = after
-	default:
-		held.buckets[ask.Key] = after
-		if !known {
-			s.buckets++
-		}
+	place, before := s.find(held, ask.Key)
+	after, answer := held.limit.serve(before.(bucket), ask, nowMicros) //nolint:forcetypeassert // holds has looked
+	if answer.Admitted > 0 {
+		s.keep(place, after)
 	}
 	return answer
 }
@@ -92,7 +74,7 @@ func (l limit) serve(b bucket, ask policy.Ask, nowMicros int64) (bucket, policy.
 		}
 	}
 	answer.Remaining = b.remaining(l, nowMicros)
-	answer.ResetAfterMicros = b.waitMicros(l, l.capacity, nowMicros)
+	answer.ResetAfterMicros = b.resetMicros(l, nowMicros)
 	answer.RetryAfterMicros = policy.Never
 	if cost.Cmp(l.capacity) <= 0 {
 		answer.RetryAfterMicros = b.waitMicros(l, cost, nowMicros)

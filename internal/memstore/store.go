@@ -1,13 +1,15 @@
-// Package memstore is the store in memory: the token buckets of the
-// semantics, read a second time and independently of the stored functions.
-// Tests compare the two answer by answer, and an instance keeps its local
-// limits in it while PostgreSQL is gone.
+// Package memstore is the store in memory: the algorithms, operation ids,
+// settlements and slots of the semantics, read a second time and independently
+// of the stored functions. Tests compare the two answer by answer, and an
+// instance keeps its local limits in it while PostgreSQL is gone.
 //
 // To disagree with the stored functions wherever one of the two is wrong, it
 // shares neither code nor method with them. It counts in exact fractions of a
 // token instead of integers in units; it serves the callers of a counted ask
-// one after the other instead of dividing; and a policy change converts every
-// bucket at once, where the database converts a row when it next meets it.
+// one after the other instead of dividing; a window is the list of its charges
+// and a wait is searched for, where the database has formulas; and a policy
+// change converts every key at once, where the database converts a row when it
+// next meets it.
 //
 // A Store has no clock, no goroutines and no lasting state. Its methods mirror
 // those of the PostgreSQL store, contexts and errors included, so that one
@@ -22,33 +24,33 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// Store holds policies and their buckets. It is safe for concurrent use.
+// Store holds policies and what their keys were charged. It is safe for
+// concurrent use.
 type Store struct {
 	mu         sync.Mutex
-	bucketsMax int
-	buckets    int       // how many the policies hold together, without the overflow ones
+	entriesMax int
+	keys       int       // how many the policies hold together
 	generation int64     // of the policy set, raised by every change
 	policies   []*ledger // by number, which counts from 1
 	byID       map[string]*ledger
+	operations map[policy.Key]*operation
+	slots      map[policy.SlotID]place
 }
 
-// ledger is one policy and all that its keys hold.
-type ledger struct {
-	policy  *policy.Installed // the current version
-	limit   limit
-	idle    bucket // what a key without a bucket holds
-	buckets map[policy.Key]bucket
-
-	// overflow is shared by the keys that found the store full.
-	overflow bucket
-}
-
-// New makes an empty store of at most bucketsMax buckets. Once it is full,
-// the keys it does not know share one bucket per policy, so that a flood of
-// new keys gets one allowance together and pushes no busy key out;
+// New makes an empty store of at most entriesMax keys, as many slots and as
+// many outcomes of operation ids; a key holds no more than its policy's limit
+// has room for. A full store never gives more than one with room would: the
+// keys it does not know share one allowance per policy, so that a flood of new
+// keys gets that together and pushes no busy key out; no slot is handed out;
+// and a new operation id is not remembered, so that a repeat is charged anew.
 // [Store.Clean] makes room again.
-func New(bucketsMax int) *Store {
-	return &Store{bucketsMax: bucketsMax, byID: map[string]*ledger{}}
+func New(entriesMax int) *Store {
+	return &Store{
+		entriesMax: entriesMax,
+		byID:       map[string]*ledger{},
+		operations: map[policy.Key]*operation{},
+		slots:      map[policy.SlotID]place{},
+	}
 }
 
 // Install puts a change in force and returns the version that now is.
@@ -79,7 +81,9 @@ func (s *Store) Install(
 	}
 	switch {
 	case held == nil:
-		held = s.create(id, change.Spec, nowMicros)
+		held = newLedger(int32(len(s.policies)+1), id, change.Spec, nowMicros) //nolint:gosec // a few policies, as memory is
+		s.policies = append(s.policies, held)
+		s.byID[id] = held
 	case held.policy.Spec.Equal(change.Spec):
 		return held.policy, nil
 	default:
@@ -87,40 +91,6 @@ func (s *Store) Install(
 	}
 	s.generation++
 	return held.policy, nil
-}
-
-// create adds a policy whose keys are all full.
-func (s *Store) create(id string, spec *policy.Spec, nowMicros int64) *ledger {
-	rule := limitOf(spec.Limit)
-	created := &ledger{
-		policy: &policy.Installed{
-			Number: int32(len(s.policies) + 1), ID: id, Version: 1, //nolint:gosec // a few policies, as memory is
-			Spec: spec, InstalledAtMicros: nowMicros,
-		},
-		limit:    rule,
-		idle:     rule.full(nowMicros),
-		overflow: rule.full(nowMicros),
-		buckets:  map[policy.Key]bucket{},
-	}
-	s.policies = append(s.policies, created)
-	s.byID[id] = created
-	return created
-}
-
-// replace installs the next version and carries every bucket into it.
-func (l *ledger) replace(spec *policy.Spec, nowMicros int64) {
-	installed := *l.policy
-	installed.Version++
-	installed.Spec = spec
-	installed.InstalledAtMicros = max(nowMicros, installed.InstalledAtMicros)
-
-	before, after := l.limit, limitOf(spec.Limit)
-	l.idle = l.idle.crossed(before, after, installed.InstalledAtMicros)
-	l.overflow = l.overflow.crossed(before, after, installed.InstalledAtMicros)
-	for key, b := range l.buckets {
-		l.buckets[key] = b.crossed(before, after, installed.InstalledAtMicros)
-	}
-	l.policy, l.limit = &installed, after
 }
 
 // Generation gives the number of the policy set, which every change raises.

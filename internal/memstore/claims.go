@@ -1,0 +1,110 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// DecideClaims answers claims one after the other, at claims.NowMicros. Claims
+// that were matched under another generation are stale: nothing is decided. A
+// check of a policy that the store does not hold is a fault of the caller's
+// program (CodeInternal), and nothing is charged. The verdicts' slice is used
+// again when it is long enough.
+func (s *Store) DecideClaims(_ context.Context, claims *policy.Claims, verdicts *policy.Verdicts) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	verdicts.Verdicts = verdicts.Verdicts[:0]
+	verdicts.NowMicros = claims.NowMicros
+	verdicts.Stale = claims.Generation != s.generation
+	if verdicts.Stale {
+		return nil
+	}
+	for i := range claims.Claims {
+		for _, check := range claims.Claims[i].Checks {
+			if _, err := s.ledger(check.Policy.Number); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range claims.Claims {
+		verdict := s.verdict(&claims.Claims[i], claims.NowMicros, claims.RetentionMicros)
+		verdicts.Verdicts = append(verdicts.Verdicts, verdict)
+	}
+	return nil
+}
+
+// verdict decides one claim, or finds what was decided under its operation id.
+func (s *Store) verdict(claim *policy.Claim, nowMicros, retentionMicros int64) policy.Verdict {
+	none := policy.Key{}
+	if claim.Operation == none {
+		verdict, _ := s.decideClaim(claim, nowMicros)
+		return verdict
+	}
+	if op, known := s.operations[claim.Operation]; known {
+		return op.repeated(claim)
+	}
+	if len(claim.Checks) == 0 {
+		return policy.Verdict{Status: policy.ClaimUnknown}
+	}
+	verdict, charged := s.decideClaim(claim, nowMicros)
+	if len(s.operations) < s.entriesMax {
+		s.operations[claim.Operation] = newOperation(claim, verdict, charged, nowMicros+retentionMicros)
+	}
+	return verdict
+}
+
+// decideClaim checks every policy of a claim and then charges all that allow
+// it, or none. It gives what it charged, in the order of the checks.
+func (s *Store) decideClaim(claim *policy.Claim, nowMicros int64) (verdict policy.Verdict, charged []chargedPart) {
+	verdict = policy.Verdict{Status: policy.ClaimDecided, Allowed: true, AtMicros: nowMicros}
+	places := make([]place, len(claim.Checks))
+	states := make([]state, len(claim.Checks))
+	noSlots := len(s.slots)+len(claim.Checks) > s.entriesMax
+	for i, check := range claim.Checks {
+		held := s.policies[check.Policy.Number-1]
+		places[i], states[i] = s.find(held, check.Key)
+		part := held.limit.part(states[i], check.Cost, nowMicros)
+		part.Policy, part.Version = held.policy.Number, held.policy.Version
+		if noSlots && part.Allowed && held.limit.algorithm == policy.Concurrency {
+			part.Allowed, part.RetryAfterMicros = false, held.limit.span // until then some slot has expired
+		}
+		if !part.Allowed && held.policy.Spec.Mode == policy.Enforce {
+			verdict.Allowed = false
+		}
+		verdict.Parts = append(verdict.Parts, part)
+	}
+	if !verdict.Allowed || claim.Peek {
+		return verdict, nil
+	}
+	for i, check := range claim.Checks {
+		if part := &verdict.Parts[i]; part.Allowed {
+			charged = append(charged, s.charge(check, places[i], states[i], part, nowMicros))
+		}
+	}
+	return verdict, charged
+}
+
+// charge takes one policy's part of a claim and writes what is left into it.
+func (s *Store) charge(check policy.Check, at place, before state, part *policy.Part, nowMicros int64) chargedPart {
+	made := chargedPart{place: at, version: part.Version, cost: check.Cost, priced: check.Priced}
+	rule := at.ledger.limit
+	var after state
+	if rule.algorithm == policy.Concurrency {
+		after, part.Slot = s.acquire(at, before, check.Cost, nowMicros)
+	} else {
+		after, made.mark = before.charged(rule, check.Cost, nowMicros)
+	}
+	s.keep(at, after)
+	part.Remaining = after.remaining(rule, nowMicros)
+	part.ResetAfterMicros = after.resetMicros(rule, nowMicros)
+	return made
+}
+
+// clone is a verdict whose parts are its own.
+func clone(v policy.Verdict) policy.Verdict {
+	v.Parts = slices.Clone(v.Parts)
+	return v
+}
