@@ -90,8 +90,8 @@ func checkRoundTrip(t *testing.T, spec *Spec) {
 	if diff := cmp.Diff(string(spec.JSON()), string(back.JSON())); diff != "" || !back.Equal(spec) {
 		t.Fatalf("the stored form of the stored form (-want +got):\n%s", diff)
 	}
-	if back.Limit.Rate != spec.Limit.Rate {
-		t.Fatalf("rate %v came back as %v", spec.Limit.Rate, back.Limit.Rate)
+	if back.Limit != spec.Limit {
+		t.Fatalf("limit %+v came back as %+v", spec.Limit, back.Limit)
 	}
 }
 
@@ -320,6 +320,12 @@ func FuzzParseChange(f *testing.F) {
 	f.Add(withMembers(`"onStoreDown":{"mode":"local","capacity":1,"refillTokens":0.5,"refillSeconds":1e1},"balances":"keep",`))
 	f.Add(withLimit("4611686018427387903", "1e6", "1"))
 	f.Add([]byte(`{"match":{"ips":["::ffff:10.0.0.0/104","*"],"targetAccounts":["\ufb01 *"]},"per":["ip","operation"],"limit":{"algorithm":"concurrency"}}`))
+	for _, limit := range []string{
+		`"fixed_window","limit":4611686018427387903,"windowSeconds":0.001`, `"sliding_window_log","limit":1000,"windowSeconds":9e2`,
+		`"sliding_window_counter","limit":72918,"windowSeconds":31622400,"strict":true`, `"concurrency","limit":3,"ttlSeconds":1.500001,"capacity":1`,
+	} {
+		f.Add(limitedBy(`{"algorithm":` + limit + `}`))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		change, err := ParseChange(body)
 		if err != nil {
@@ -332,10 +338,25 @@ func FuzzParseChange(f *testing.F) {
 			}
 			return
 		}
-		limit := change.Spec.Limit
-		if limit.Capacity < 1 || limit.Rate.N < 1 || limit.Rate.D < 1 || limit.Capacity > unitsMax/limit.Rate.D {
-			t.Fatalf("accepted an impossible limit: %+v", limit)
+		if !isPossible(&change.Spec.Limit) {
+			t.Fatalf("accepted an impossible limit: %+v", change.Spec.Limit)
 		}
 		checkRoundTrip(t, change.Spec)
 	})
+}
+
+// isPossible says whether a limit keeps the bounds that the stored functions
+// rely on.
+func isPossible(l *Limit) bool {
+	isBucket := l.Algorithm == TokenBucket
+	switch {
+	case l.Capacity < 1 || l.Capacity > unitsMax,
+		isBucket && (l.Rate.N < 1 || l.Rate.D < 1 || l.Capacity > unitsMax/l.Rate.D || l.SpanMicros != 0),
+		!isBucket && (l.Rate != Rate{} || l.SpanMicros < 1_000 || l.SpanMicros > 366*86_400*1_000_000),
+		l.Algorithm == SlidingWindowCounter && l.Capacity > (1<<61-1)/l.SpanMicros,
+		l.Algorithm == SlidingWindowLog && l.Capacity > 1000,
+		l.Strict && l.Algorithm != SlidingWindowCounter:
+		return false
+	}
+	return true
 }

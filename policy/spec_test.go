@@ -18,10 +18,7 @@ func drawChange(t *rapid.T) map[string]any {
 	change := map[string]any{
 		"match": drawMatch(t),
 		"per":   rapid.SliceOfNDistinct(rapid.SampledFrom(attributeNames[:]), 0, AttributeCount, rapid.ID[string]).Draw(t, "per"),
-		"limit": map[string]any{
-			"algorithm": "token_bucket", "capacity": rapid.Int64Range(1, 1_000_000).Draw(t, "capacity"),
-			"refillTokens": drawDecimal(t, "refillTokens"), "refillSeconds": drawDecimal(t, "refillSeconds"),
-		},
+		"limit": drawLimit(t),
 	}
 	perhaps := func(name string, value any) {
 		if rapid.Bool().Draw(t, "with "+name) {
@@ -30,7 +27,7 @@ func drawChange(t *rapid.T) map[string]any {
 	}
 	perhaps("description", rapid.StringMatching(`[a-z "\\<é]{0,20}`).Draw(t, "description"))
 	perhaps("onMissing", rapid.SampledFrom(onMissingNames[:]).Draw(t, "onMissing"))
-	perhaps("mode", rapid.SampledFrom([]string{"enforce", "disabled"}).Draw(t, "mode"))
+	perhaps("mode", rapid.SampledFrom(modeNames[:]).Draw(t, "mode"))
 	perhaps("disclose", rapid.Bool().Draw(t, "disclose"))
 	perhaps("costs", map[string]any{
 		"default":    rapid.Int64Range(1, 5).Draw(t, "default"),
@@ -52,6 +49,25 @@ func drawChange(t *rapid.T) map[string]any {
 		perhaps("afterLoss", rapid.SampledFrom(afterLossNames[:]).Draw(t, "afterLoss"))
 	}
 	return change
+}
+
+// drawLimit makes a limit of any algorithm.
+func drawLimit(t *rapid.T) map[string]any {
+	algorithm := Algorithm(rapid.IntRange(0, len(algorithmNames)-1).Draw(t, "algorithm")) //nolint:gosec // one of a few
+	limit := map[string]any{"algorithm": algorithm.String()}
+	for _, member := range limitTakes[algorithm] {
+		switch member {
+		case "capacity":
+			limit[member] = rapid.Int64Range(1, 1_000_000).Draw(t, member)
+		case "limit":
+			limit[member] = rapid.Int64Range(1, logLimitMax).Draw(t, member)
+		case strictMember:
+			limit[member] = rapid.Bool().Draw(t, member)
+		default:
+			limit[member] = drawDecimal(t, member)
+		}
+	}
+	return limit
 }
 
 func drawMatch(t *rapid.T) map[string]any {
@@ -105,7 +121,11 @@ func TestEveryPossibleSpecRoundTrips(t *testing.T) {
 		if diff := diffSpecs(change.Spec, back); diff != "" {
 			t.Fatalf("read back (-written +read):\n%s", diff)
 		}
-		checkRate(t, &back.Limit)
+		if back.Limit.Algorithm == TokenBucket {
+			checkRate(t, &back.Limit)
+		} else {
+			checkSpan(t, &back.Limit)
+		}
 		// Another policy is not equal.
 		back.Limit.Capacity++
 		if change.Spec.Equal(back) {
@@ -123,6 +143,13 @@ func checkRate(t *rapid.T, limit *Limit) {
 	micros := new(big.Rat).Mul(limit.RefillSeconds.Rat(), big.NewRat(1_000_000, 1))
 	if earned := micros.Mul(micros, new(big.Rat).SetFrac(n, d)); earned.Cmp(limit.RefillTokens.Rat()) != 0 {
 		t.Fatalf("rate %v earns %s tokens in %s s, want %s", limit.Rate, earned, limit.RefillSeconds, limit.RefillTokens)
+	}
+}
+
+// checkSpan checks that the microseconds are the seconds as written.
+func checkSpan(t *rapid.T, limit *Limit) {
+	if seconds := big.NewRat(limit.SpanMicros, 1_000_000); seconds.Cmp(limit.Span.Rat()) != 0 {
+		t.Fatalf("%d microseconds are not %s s", limit.SpanMicros, limit.Span)
 	}
 }
 
