@@ -53,6 +53,8 @@ CREATE TABLE ration.log_durable (
     entries bigint[] NOT NULL,
     PRIMARY KEY (shard, key)
 ) WITH (fillfactor = 90);
+-- For arrays of such arrays, which PostgreSQL wants to be of one length.
+CREATE TYPE ration.log_entries AS (entries bigint[]);
 ALTER TABLE ration.log_fast ALTER COLUMN entries SET STORAGE EXTERNAL;
 ALTER TABLE ration.log_durable ALTER COLUMN entries SET STORAGE EXTERNAL;
 

@@ -1,0 +1,223 @@
+-- decide_v1: the general path: decides claims, each on any number of policies of any algorithm, all or nothing, in the order
+-- in which they stand; with operation ids, which replay what was decided before, and slots.
+--
+-- A first look reads every key without locks. A claim that an enforced policy denies there, and a peek, is answered from
+-- it, unless a claim before it may yet charge one of its keys. What is left has its rows locked, is read anew by a new
+-- statement, since one that waited for a lock still sees the other tables as they were, and is decided under the locks.
+--
+-- Arguments, by claim: p_operations names its operation id, NULL where it has none; p_contents the fingerprint of its
+--        request, p_stated its stated cost, 0 for none; p_peeks whether it only asks.
+--        By key: p_policies and p_keys, each key once.
+--        By check: p_claims the claim (from 1, ascending), p_cells the place of its key in p_keys, p_costs what it asks,
+--        p_priced whether that is the request's own cost, which a settlement replaces. A claim without checks has an
+--        operation id, and is only looked up.
+--        p_retention: how long outcomes of operation ids are kept at least. p_hold: what to do about rows that others hold:
+--        'wait' waits for them, until statement_timeout; 'skip' leaves them out and inserts nothing (an uncommitted insert of
+--        another session cannot be skipped); 'alone', with one claim, waits, but only if no other call waits so for its keys.
+-- Answers: o_stale, true when the policy set in force is not that of p_generation: then nothing was decided. Else by claim
+--        o_status: 0 again (a row was deleted meanwhile, or left out by the hold, or the policy changed), 1 decided,
+--        2 replayed, 3 the operation id belongs to another request, 4 another call decides the same operation id at this
+--        moment, 5 another session holds a row of it, 6 no checks and nothing stored; nothing was charged but under 1.
+--        o_allowed, and o_at, the instant of the decision. By part, in the order of claims and checks: o_claim, o_policy,
+--        o_version, o_admitted (this policy alone allows it), o_remaining, o_retry_after (0 when admitted, -1 never),
+--        o_reset_after, o_slot and o_slot_expires, o_cost (what was charged, 0 for nothing).
+-- Units: tokens, microseconds; waits are counted from o_at.
+-- Clock: clock_timestamp() before the first look and again behind the locks; p_now on a test clock.
+-- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
+--        decide_lock_v1.
+-- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend or
+--           a claim asks a key twice; 57014 statement_timeout, with nothing charged.
+CREATE OR REPLACE FUNCTION ration.decide_v1(
+    p_shard int, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[],
+    p_policies int[], p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[],
+    p_retention bigint, p_hold text DEFAULT 'wait', p_now bigint DEFAULT NULL,
+    OUT o_stale boolean, OUT o_now bigint, OUT o_status int[], OUT o_allowed boolean[], OUT o_at bigint[],
+    OUT o_claim int[], OUT o_policy int[], OUT o_version int[], OUT o_admitted boolean[], OUT o_remaining bigint[],
+    OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[],
+    OUT o_cost bigint[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_operating constant boolean := array_remove(p_operations, NULL) <> '{}';
+    v_claims    constant int     := cardinality(p_stated);
+    v_keys      constant int     := cardinality(p_keys);
+    v_checks    constant int     := cardinality(p_claims);
+    v_locked    boolean := false;  -- the second look, under the locks
+    s           record;            -- the keys, as decide_read_v1 gives them
+    v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
+    v_wanted    boolean[];                                            -- by key: claims that wait for the locks may charge it
+    v_rows      boolean[] := array_fill(false, ARRAY[v_keys]);        -- by key: its row is locked
+    v_room      bigint[];                                             -- by key: what may still be charged, in parts
+    v_taken     bigint[]  := array_fill(0::bigint, ARRAY[v_keys]);    -- by key: charged by this call, in tokens
+    v_before    bigint[]  := array_fill(0::bigint, ARRAY[v_checks]);  -- by check: v_taken before it
+    v_fits      boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check: its policy alone allows it
+    v_charged   boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check
+    v_slots     uuid[]    := array_fill(NULL::uuid, ARRAY[v_checks]); -- by check: the slot it acquired
+    v_answered  int[];    -- the checks of the claims that this look answers
+    v_first     int;      -- check of the claim in hand
+    v_check     int;
+    v_cell      int;
+    v_ok        boolean;  -- no enforced policy denies the claim in hand
+    v_waits     boolean;  -- it has a key that a claim before it may charge under the locks
+    v_open      boolean;  -- it has a key that cannot be decided
+    v_held      boolean;  -- and that is because others hold its row
+BEGIN
+    PERFORM ration.decide_guard_v1(p_generation, p_operations, p_contents, p_stated, p_peeks, p_policies, p_keys, p_claims,
+                                   p_cells, p_costs, p_priced, p_retention, p_hold);
+    o_now := ration.clock_v1(p_now);
+    s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
+    o_stale := NOT ration.ready_v1(s.o_places && ARRAY[1, 3, 5], p_generation);
+    IF o_stale THEN
+        RETURN;
+    END IF;
+    o_status := array_fill(0, ARRAY[v_claims]);
+    o_allowed := array_fill(false, ARRAY[v_claims]);
+    o_at := array_fill(o_now, ARRAY[v_claims]);
+    IF v_operating THEN
+        SELECT r.o_status, r.o_allowed, r.o_at, r.o_claim, r.o_policy, r.o_version, r.o_admitted, r.o_remaining, r.o_retry_after,
+               r.o_reset_after, r.o_slot, r.o_slot_expires, r.o_cost
+        INTO o_status, o_allowed, o_at, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+             o_slot_expires, o_cost
+        FROM ration.decide_replay_v1(p_shard, o_now, p_operations, p_contents, p_stated, p_claims, p_costs) AS r;
+    END IF;
+
+    LOOP
+        v_room := s.o_room;
+        v_wanted := array_fill(false, ARRAY[v_keys]);
+        v_answered := '{}';
+        v_check := 1;
+        FOR v_claim IN 1 .. v_claims LOOP
+            v_first := v_check;
+            v_ok := true;
+            v_waits := false;
+            v_open := false;
+            v_held := false;
+            WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
+                v_cell := p_cells[v_check];
+                v_check := v_check + 1;
+                CONTINUE WHEN o_status[v_claim] <> 0;
+                v_before[v_check - 1] := v_taken[v_cell];
+                v_fits[v_check - 1] := CASE WHEN p_costs[v_check - 1] <= s.o_capacities[v_cell]
+                                            THEN v_room[v_cell] >= p_costs[v_check - 1] * s.o_d[v_cell] ELSE false END;
+                v_ok := v_ok AND (v_fits[v_check - 1] OR NOT s.o_enforced[v_cell]);
+                v_waits := v_waits OR v_wanted[v_cell];
+                IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
+                    v_open := true;
+                    v_held := v_held OR (p_hold = 'skip' AND s.o_found[v_cell]);
+                END IF;
+            END LOOP;
+            IF o_status[v_claim] <> 0 THEN
+                CONTINUE;
+            ELSIF v_first = v_check THEN
+                o_status[v_claim] := 6;
+            ELSIF v_open THEN
+                IF v_held THEN
+                    o_status[v_claim] := 5;
+                END IF;
+            ELSIF v_waits OR (v_ok AND NOT p_peeks[v_claim] AND NOT v_locked) THEN
+                IF NOT p_peeks[v_claim] THEN
+                    FOR i IN v_first .. v_check - 1 LOOP
+                        v_wanted[p_cells[i]] := true;
+                    END LOOP;
+                END IF;
+            ELSE
+                o_status[v_claim] := 1;
+                o_allowed[v_claim] := v_ok;
+                o_at[v_claim] := o_now;
+                FOR i IN v_first .. v_check - 1 LOOP
+                    v_answered := v_answered || i;
+                    CONTINUE WHEN NOT v_ok OR NOT v_fits[i] OR p_peeks[v_claim];
+                    v_cell := p_cells[i];
+                    v_charged[i] := true;
+                    v_taken[v_cell] := v_taken[v_cell] + p_costs[i];
+                    v_room[v_cell] := v_room[v_cell] - p_costs[i] * s.o_d[v_cell];
+                    IF v_room[v_cell] < 0 THEN
+                        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a claim asks a key twice';
+                    END IF;
+                    IF s.o_places[v_cell] = 7 THEN
+                        v_slots[i] := gen_random_uuid();
+                    END IF;
+                END LOOP;
+            END IF;
+        END LOOP;
+        IF v_check <= v_checks THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the claims of the checks do not ascend from 1 to the number of claims';
+        END IF;
+
+        IF v_answered <> '{}' THEN
+            SELECT o_claim || array_agg(p_claims[k.i]), o_policy || array_agg(p_policies[k.cell]),
+                   o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(v_fits[k.i]),
+                   o_remaining || array_agg(greatest(0, f.remaining)),
+                   o_retry_after || array_agg(CASE WHEN v_fits[k.i] THEN 0 WHEN k.cost > k.capacity THEN -1
+                                                   ELSE greatest(1, f.retry_after) END),
+                   o_reset_after || array_agg(f.reset_after), o_slot || array_agg(v_slots[k.i]),
+                   o_slot_expires || array_agg(CASE WHEN v_slots[k.i] IS NOT NULL THEN s.o_marks[k.cell] END),
+                   o_cost || array_agg(CASE WHEN v_charged[k.i] THEN k.cost ELSE 0 END)
+            INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
+            FROM (SELECT a.i, p_cells[a.i] AS cell, p_costs[a.i] AS cost, s.o_capacities[p_cells[a.i]] AS capacity,
+                         v_before[a.i] + CASE WHEN v_charged[a.i] THEN p_costs[a.i] ELSE 0 END AS taken
+                  FROM unnest(v_answered) AS a (i) OFFSET 0) AS k
+            CROSS JOIN LATERAL ration.decide_figures_v1(
+                o_now, s.o_places[k.cell], k.cost, k.capacity, k.taken, s.o_n[k.cell], s.o_d[k.cell], s.o_spans[k.cell],
+                s.o_sliding[k.cell], s.o_base[k.cell], s.o_at[k.cell], s.o_previous[k.cell], s.o_marks[k.cell], s.o_logs[k.cell]) AS f;
+        END IF;
+        EXIT WHEN v_locked OR NOT true = ANY (v_wanted);
+
+        -- Only what is left is locked and read again.
+        v_needed := array_fill(false, ARRAY[v_keys]);
+        FOR i IN 1 .. v_checks LOOP
+            IF o_status[p_claims[i]] = 0 THEN
+                v_needed[p_cells[i]] := true;
+            END IF;
+        END LOOP;
+        FOREACH v_cell IN ARRAY coalesce(ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_found), '{}') LOOP
+            v_rows[v_cell] := true;
+        END LOOP;
+        v_locked := true;
+        o_now := ration.clock_v1(p_now);
+        s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
+    END LOOP;
+
+    IF o_claim <> ARRAY(SELECT c.claim FROM unnest(o_claim) AS c (claim) ORDER BY 1) THEN
+        -- Replays, the first and the second look were answered one after the other.
+        SELECT array_agg(p.claim), array_agg(p.policy), array_agg(p.version), array_agg(p.admitted), array_agg(p.remaining),
+               array_agg(p.retry_after), array_agg(p.reset_after), array_agg(p.slot), array_agg(p.slot_expires), array_agg(p.cost)
+        INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
+        FROM (SELECT * FROM unnest(o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+                                   o_slot_expires, o_cost) WITH ORDINALITY
+                       AS u (claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
+              ORDER BY u.claim, u.place) AS p;
+    END IF;
+    IF true = ANY (v_charged) THEN
+        PERFORM ration.decide_write_v1(p_shard, o_now, s.o_places, p_keys, s.o_versions, v_taken, s.o_d, s.o_base, s.o_at,
+                                       s.o_previous, s.o_marks, s.o_logs);
+        IF 7 = ANY (s.o_places) THEN
+            INSERT INTO ration.slot (expires_at, ttl, cost, id, key, shard, policy)
+            SELECT s.o_marks[p_cells[i]], s.o_spans[p_cells[i]], p_costs[i], v_slots[i], p_keys[p_cells[i]], p_shard, p_policies[p_cells[i]]
+            FROM generate_series(1, v_checks) AS i WHERE v_slots[i] IS NOT NULL;
+        END IF;
+    END IF;
+    IF v_operating THEN
+        INSERT INTO ration.operation (decided_at, expires_at, stated, price, key, content, shard, allowed, parts)
+        SELECT o_at[c.claim], o_at[c.claim] + p_retention, p_stated[c.claim], c.price, p_operations[c.claim], p_contents[c.claim],
+               p_shard, o_allowed[c.claim], c.parts
+        FROM (SELECT p.claim, max(p_costs[p.i]) AS price,
+                     array_agg(ROW (p.policy, p.version, p_keys[p_cells[p.i]], p.cost, p_priced[p.i], p.admitted, p.remaining,
+                                    p.retry_after, p.reset_after, CASE WHEN p.cost > 0 THEN s.o_marks[p_cells[p.i]] END, p.slot,
+                                    p.slot_expires)::ration.operation_part ORDER BY p.i) AS parts
+              FROM (SELECT u.*, array_position(p_claims, u.claim) - 1 + row_number() OVER (PARTITION BY u.claim ORDER BY u.place) AS i
+                    FROM unnest(o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+                                o_slot_expires, o_cost) WITH ORDINALITY
+                         AS u (claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
+                    WHERE o_status[u.claim] = 1 AND p_operations[u.claim] IS NOT NULL) AS p
+              GROUP BY p.claim) AS c;
+    END IF;
+    IF v_operating OR (true = ANY (v_charged) AND s.o_places && ARRAY[2, 4, 6, 7]) THEN
+        PERFORM ration.commit_durably_v1();
+    END IF;
+END $$;
