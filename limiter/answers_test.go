@@ -17,12 +17,10 @@ func TestWhatIsAnsweredWithoutTheStore(t *testing.T) {
 		s.install(t, "fixed", 10, `, "costs": {"default": 2}`)
 		s.install(t, "login", 10, `, "onMissing": "reject"`)
 		s.install(t, "first", 10, `, "costs": {"default": 1}`)
-		s.install(t, "other", 10, "")
 		s.installBody(t, "second", `{"match": {"operations": ["first"]}, "per": [],
 			"limit": {"algorithm": "token_bucket", "capacity": 1, "refillTokens": 1, "refillSeconds": 1}}`)
 		r := start(t, s)
-		withID, withoutAccount := request("op", "A", 1), request("login", "", 1)
-		withID.OperationID = "id"
+		withoutAccount := request("login", "", 1)
 		withoutAccount.Values[policy.User] = "U"
 		cases := []struct {
 			request *policy.Request
@@ -31,8 +29,7 @@ func TestWhatIsAnsweredWithoutTheStore(t *testing.T) {
 			{request("nothing", "A", 1), policy.ReasonNoPolicy},
 			{request("fixed", "A", 3), policy.ReasonCostNotAllowed},
 			{withoutAccount, policy.ReasonInvalidRequest},
-			{withID, policy.ReasonNotYet},
-			{request("first", "A", 1), policy.ReasonNotYet},
+			{requiring(1, "", request("first", "A", 1)), policy.ReasonPolicyUnnamed},
 		}
 		var requests []*policy.Request
 		for _, c := range cases {

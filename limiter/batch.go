@@ -34,7 +34,7 @@ func (l *Limiter) DecideBatch(ctx context.Context, requests []*policy.Request, r
 		if m.send(l.lanes) > 0 {
 			left = m.wait(ctx.Done()) || left
 		}
-		m.collect(set, results)
+		l.collect(ctx, set, m, requests, results)
 		if len(m.open) == 0 || !l.policies.other(ctx, set.Generation(), latest) {
 			break
 		}
@@ -66,7 +66,7 @@ func (l *Limiter) begin(ctx context.Context, m *many, requests []*policy.Request
 
 // send queues what lanes have to decide, each lane's share at once, and gives
 // how many calls that is. Those that find no room are done.
-func (m *many) send(lanes [2][]*lane) (calls int) {
+func (m *many) send(lanes [kindCount][]*lane) (calls int) {
 	for _, i := range m.open {
 		if m.calls[i].lane != nil {
 			calls++
@@ -139,7 +139,7 @@ func (m *many) nextDeadline() (next time.Time, waiting bool) {
 
 // collect answers what was open; what has to be matched again stays so, with
 // the answer in case it cannot be.
-func (m *many) collect(set *inForce, results []policy.Result) {
+func (l *Limiter) collect(ctx context.Context, set *inForce, m *many, requests []*policy.Request, results []policy.Result) {
 	again := m.open[:0]
 	for _, i := range m.open {
 		c := &m.calls[i]
@@ -147,7 +147,7 @@ func (m *many) collect(set *inForce, results []policy.Result) {
 			results[i] = policy.Result{Err: c.problem(set, err)}
 			continue
 		}
-		decision, err := c.outcome(set)
+		decision, err := l.outcome(ctx, set, requests[i], c)
 		results[i] = policy.Result{Decision: decision, Err: err}
 		if c.again != nil {
 			again = append(again, i)

@@ -12,7 +12,8 @@ import (
 // state first has the call.
 //
 //	queued ── lane takes it ──▶ sent ── answered ──▶ done
-//	   └─ caller leaves ─▶ dropped    └─ caller leaves ─▶ abandoned
+//	   │  ◀── lane parks it ──┘  └─ caller leaves ─▶ abandoned
+//	   └─ caller leaves ─▶ dropped
 const (
 	queued    int32 = iota // waits in a lane; nothing is charged yet
 	sent                   // on its way to the store
@@ -21,10 +22,11 @@ const (
 	abandoned              // the caller left while it was sent: uncertain
 )
 
-// call is one check on its way through a lane.
+// call is one request on its way through a lane.
 type call struct {
-	check      policy.Check
+	check      policy.Check // what it asks on the fast path
 	peek       bool
+	claim      *claim    // what it asks on the general one, nil on the fast one
 	generation int64     // of the set the check was matched under
 	lane       *lane     // that decides it; nil when no lane has to
 	queuedAt   time.Time // when it was last matched
@@ -33,8 +35,13 @@ type call struct {
 	state      atomic.Int32
 	next       *call // the lane's: the next caller of the same ask
 
-	// The result, written by whoever has the call before its state becomes
-	// done: at most one of err and again, and where there is neither, decision.
+	result // written by whoever has the call before its state becomes done
+}
+
+// result is what comes of a call: at most one of err and again, and where there
+// is neither, decision; or, when a general lane has decided, the verdict of its
+// claim.
+type result struct {
 	decision policy.Decision
 	err      error
 	again    error // match again under another set; where there is none, the answer
@@ -60,9 +67,17 @@ func (c *call) leave() error {
 		case state == abandoned, state == sent && c.state.CompareAndSwap(sent, abandoned):
 			return &policy.StoreError{Fault: policy.StoreUnsure, Doing: "wait for a decision", Cause: errDeadline}
 		case state == dropped, state == queued && c.state.CompareAndSwap(queued, dropped):
-			return errNotSent()
+			return c.nothingDone()
 		}
 	}
+}
+
+// nothingDone is why a caller who left before he was charged has no result.
+func (c *call) nothingDone() error {
+	if c.claim != nil && !c.claim.inProgress.IsZero() {
+		return errInProgress()
+	}
+	return errNotSent()
 }
 
 // hasLeft says whether the caller has left.
@@ -71,16 +86,22 @@ func (c *call) hasLeft() bool {
 	return state == dropped || state == abandoned
 }
 
-// outcome is what the caller of a call that is done is told; it is counted.
-func (c *call) outcome(set *inForce) (policy.Decision, error) {
+// allowed says whether a call that is done was allowed; decided, whether it
+// was decided at all.
+func (c *call) allowed() (allowed, decided bool) {
 	switch {
-	case c.err != nil:
-		return policy.Decision{}, c.problem(set, c.err)
-	case c.again != nil:
-		return policy.Decision{}, c.again
+	case c.err != nil || c.again != nil:
+		return false, false
+	case c.hasVerdict():
+		return c.claim.verdict.Allowed, true
+	default:
+		return c.decision.Allowed, true
 	}
-	set.counters[c.decision.Policy].decided(&c.decision)
-	return c.decision, nil
+}
+
+// hasVerdict says whether a general lane has decided the call.
+func (c *call) hasVerdict() bool {
+	return c.claim != nil && c.claim.verdict.Status != policy.ClaimAgain
 }
 
 // problem makes an error what the caller is told, and counts what is uncertain.
@@ -90,9 +111,20 @@ func (c *call) problem(set *inForce, err error) error {
 		return err
 	}
 	if store.Fault == policy.StoreUnsure {
-		set.counters[c.check.Policy].unsure()
+		c.eachPolicy(func(installed *policy.Installed) { set.counters[installed].unsure() })
 	}
 	return store.Problem()
+}
+
+// eachPolicy gives the policies that the call asks.
+func (c *call) eachPolicy(visit func(*policy.Installed)) {
+	if c.claim == nil {
+		visit(c.check.Policy)
+		return
+	}
+	for i := range c.claim.Checks {
+		visit(c.claim.Checks[i].Policy)
+	}
 }
 
 var errDeadline = errors.New("no answer within the decision's deadline")

@@ -8,7 +8,7 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// path is one of the store's ways to decide a batch. What the fast one cannot
+// path is one of the ways to have a batch decided. What the fast one cannot
 // decide, the settling one does.
 type path uint8
 
@@ -19,17 +19,15 @@ const (
 	alone
 )
 
-// call sends the batch by this path.
-func (p path) call(ctx context.Context, session Session, batch *policy.Batch, answers *policy.Answers) error {
+// hold is what a path does about rows that others hold.
+func (p path) hold() policy.Hold {
 	switch p {
-	case settling:
-		return session.TakeNew(ctx, policy.HoldWait, batch, answers)
 	case skippingHeld:
-		return session.TakeNew(ctx, policy.HoldSkip, batch, answers)
+		return policy.HoldSkip
 	case alone:
-		return session.TakeNew(ctx, policy.HoldAlone, batch, answers)
+		return policy.HoldAlone
 	default:
-		return session.Take(ctx, batch, answers)
+		return policy.HoldWait
 	}
 }
 
@@ -37,7 +35,7 @@ func (p path) call(ctx context.Context, session Session, batch *policy.Batch, an
 func (p path) waitsForAll() bool { return p == fast || p == settling }
 
 // decide decides a batch and answers every caller. In the common case that is
-// one call of the store; a key that is new, or whose row is of an older
+// one call of the store; an ask whose key is new, or whose row is of an older
 // version, takes two; one that the cleaner removed in between takes three.
 // Keys that were seen held go apart from their neighbours and after them.
 func (l *lane) decide(ctx context.Context, groups []group) {
@@ -54,7 +52,7 @@ func (l *lane) decide(ctx context.Context, groups []group) {
 
 // decideNeighbours decides groups of which none is known to be held.
 func (l *lane) decideNeighbours(ctx context.Context, groups []group) {
-	again := l.attempt(ctx, fast, groups)
+	again := l.attempt(ctx, l.kind.first(), groups)
 	for range 2 {
 		if len(again) > 0 {
 			again = l.attempt(ctx, settling, again)
@@ -73,13 +71,15 @@ func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []
 		l.fail(groups, errHeld())
 		return nil
 	}
-	err := l.call(ctx, path, groups)
+	stale, err := l.call(ctx, path, groups)
 	if isFault(err, policy.StoreStateLost) && l.recover(ctx) && !l.late() {
-		err = l.call(ctx, path, groups)
+		stale, err = l.call(ctx, path, groups)
 	}
 	switch {
+	case err == nil && stale:
+		l.matchAgain(groups)
 	case err == nil:
-		return l.answer(groups)
+		return l.batcher.answer(l, groups)
 	case isFault(err, policy.StoreHeld) && path.waitsForAll():
 		l.suspect(groups)
 		l.aroundHeld(ctx, groups)
@@ -102,7 +102,9 @@ func (l *lane) suspect(groups []group) {
 	}
 	now := time.Now()
 	for i := range groups {
-		l.held.suspect(groups[i].ask.Key, now)
+		for key := range groups[i].keys {
+			l.held.suspect(key, now)
+		}
 	}
 }
 
@@ -120,67 +122,21 @@ func (l *lane) aroundHeld(ctx context.Context, groups []group) {
 // late says whether every caller of the batch in hand has left.
 func (l *lane) late() bool { return time.Now().After(l.until) }
 
-// call sends groups to the store as one batch.
-func (l *lane) call(ctx context.Context, path path, groups []group) error {
-	l.batch.Durability = l.durability
-	l.batch.Generation = groups[0].first.generation
-	l.batch.Asks = l.batch.Asks[:0]
-	for i := range groups {
-		l.batch.Asks = append(l.batch.Asks, groups[i].ask)
-	}
+// call sends groups to the store as one call.
+func (l *lane) call(ctx context.Context, path path, groups []group) (stale bool, err error) {
 	begun := time.Now()
-	err := path.call(ctx, l.session, &l.batch, &l.answers)
-	l.metrics.called(path, time.Since(begun), err)
-	l.outage.called(ctx, l.durability, err)
-	return err
+	stale, err = l.batcher.send(ctx, l.session, path, groups)
+	l.metrics.called(l.kind.function(path), time.Since(begun), err)
+	l.outage.called(ctx, l.kind, err)
+	return stale, err
 }
 
-// answer hands the answers of the last call to the callers of its groups and
-// gives those that were not decided.
-func (l *lane) answer(groups []group) (again []group) {
-	if l.answers.Stale {
-		for i := range groups {
-			l.each(&groups[i], func(c *call, _ int32) { c.again = errStale() })
-		}
-		return nil
-	}
+// matchAgain gives groups back that were matched under another policy set than
+// the store's.
+func (l *lane) matchAgain(groups []group) {
 	for i := range groups {
-		g, answer := &groups[i], &l.answers.Asks[i]
-		switch answer.Status {
-		case policy.Again:
-			again = append(again, *g)
-		case policy.HeldByOther:
-			l.failHeld(groups[i : i+1])
-		case policy.Answered:
-			if g.ask.Count > 0 { // a peek is answered beside a held row as well
-				l.held.forget(g.ask.Key)
-			}
-			l.each(g, func(c *call, place int32) { c.decision = decisionOf(c, place, answer, l.answers.NowMicros) })
-		}
+		l.each(&groups[i], func(c *call, _ int32) { c.again = errStale() })
 	}
-	return again
-}
-
-// decisionOf is the decision for the place-th caller of an ask, from 0: the
-// first callers are those admitted, and each sees what was left behind him.
-func decisionOf(c *call, place int32, answer *policy.Answer, nowMicros int64) policy.Decision {
-	decision := policy.Decision{
-		Policy:           c.check.Policy,
-		Allowed:          place < answer.Admitted,
-		Remaining:        answer.Remaining,
-		ResetAtMicros:    nowMicros + answer.ResetAfterMicros,
-		ResetAfterMicros: answer.ResetAfterMicros,
-	}
-	switch {
-	case c.peek:
-		decision.Allowed = answer.RetryAfterMicros == 0
-		decision.RetryAfterMicros = answer.RetryAfterMicros
-	case decision.Allowed:
-		decision.Remaining += int64(answer.Admitted-1-place) * c.check.Cost
-	default:
-		decision.RetryAfterMicros = answer.RetryAfterMicros
-	}
-	return decision
 }
 
 // each gives every caller of a group a result and lets him go.
@@ -204,12 +160,16 @@ func (l *lane) fail(groups []group, err error) {
 	}
 }
 
-// failHeld answers the callers of keys that were found held, and remembers
-// the keys.
+// failHeld answers the callers of groups that were found held, and remembers
+// them. Of several keys one is held, and which is not known: only the same keys
+// together are not asked for a while, and each of them is asked apart.
 func (l *lane) failHeld(groups []group) {
 	now := time.Now()
 	for i := range groups {
-		l.held.seen(groups[i].ask.Key, now)
+		l.held.seen(groups[i].name(), now)
+		for key := range groups[i].keys {
+			l.held.suspect(key, now)
+		}
 	}
 	l.fail(groups, errHeld())
 }

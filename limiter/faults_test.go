@@ -17,7 +17,13 @@ func keyOfAccount(p *policy.Installed, account string) policy.Key {
 
 // hasKey says whether a call asks for a key.
 func (c sentCall) hasKey(key policy.Key) bool {
-	return slices.ContainsFunc(c.batch.Asks, func(ask policy.Ask) bool { return ask.Key == key })
+	return slices.ContainsFunc(c.batch.Asks, func(ask policy.Ask) bool { return ask.Key == key }) ||
+		slices.ContainsFunc(c.claims.Claims, func(claim policy.Claim) bool { return claims(&claim, key) })
+}
+
+// claims says whether a claim asks for a key.
+func claims(claim *policy.Claim, key policy.Key) bool {
+	return slices.ContainsFunc(claim.Checks, func(check policy.Check) bool { return check.Key == key })
 }
 
 // together sends one request of cost 1 for each account as one batch of calls.

@@ -7,9 +7,11 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// group is one ask of a batch with all its callers, in order of arrival.
+// group is one element of a batch with its callers: one ask with all of them,
+// in order of arrival; or one claim, which has one caller.
 type group struct {
 	ask         policy.Ask
+	claim       *claim // nil for an ask, which says it all
 	first, last *call
 	callers     int
 	closed      bool // a caller of another cost waits for this key: later ones line up behind him
@@ -36,7 +38,47 @@ func (g *group) accepts(c *call) bool {
 	return !g.closed && g.ask.Cost == c.check.Cost && g.first.peek == c.peek
 }
 
-// gathering makes batches of waiting calls. Its buffers are used again and
+// charges says whether the group takes anything, and so locks rows.
+func (g *group) charges() bool {
+	if g.claim != nil {
+		return !g.claim.Peek && len(g.claim.Checks) > 0
+	}
+	return g.ask.Count > 0
+}
+
+// keys gives the keys of the group. It and name may be called when the callers
+// have gone.
+func (g *group) keys(yield func(policy.Key) bool) {
+	if g.claim == nil {
+		yield(g.ask.Key)
+		return
+	}
+	for i := range g.claim.Checks {
+		if !yield(g.claim.Checks[i].Key) {
+			return
+		}
+	}
+}
+
+// keyCount is how many keys the group has.
+func (g *group) keyCount() int {
+	if g.claim != nil {
+		return len(g.claim.Checks)
+	}
+	return 1
+}
+
+// name stands for the keys of the group taken together; one key is its own.
+func (g *group) name() (name policy.Key) {
+	for key := range g.keys {
+		for i := range name {
+			name[i] ^= key[i]
+		}
+	}
+	return name
+}
+
+// gathering makes groups of calls that each ask one token bucket. Its buffers are used again and
 // again; none of them keeps a call alive.
 type gathering struct {
 	asksMax int
@@ -48,11 +90,7 @@ func newGathering(asksMax int) *gathering {
 	return &gathering{asksMax: asksMax, groups: make([]group, 0, asksMax), byKey: make(map[policy.Key]int, asksMax)}
 }
 
-// take makes the groups of one batch from the waiting calls, ascending by key,
-// and gives the calls that have to wait on, in order. All calls of a batch are
-// of one generation, that of the first; others wait. Calls whose callers left
-// are gone. The groups are valid until the next take; release lets
-// go of them before.
+// take makes the groups of one batch, ascending by key; see [batcher].
 func (g *gathering) take(waiting []*call) (groups []group, rest []*call) {
 	g.release()
 	clear(g.byKey)

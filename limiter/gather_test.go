@@ -144,6 +144,10 @@ func (a answering) TakeNew(ctx context.Context, _ policy.Hold, batch *policy.Bat
 	return a.Take(ctx, batch, answers)
 }
 
+func (answering) Decide(context.Context, policy.Hold, *policy.Claims, *policy.Verdicts) error {
+	return nil
+}
+
 func (answering) Connect(context.Context) error         { return nil }
 func (answering) Recover(context.Context) (bool, error) { return false, nil }
 func (answering) Close()                                {}
@@ -155,7 +159,11 @@ func TestBuffersKeepNoCallAlive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lane{metrics: metrics, queueMax: 100, waitMax: time.Minute, wake: make(chan struct{}, 1), gathering: newGathering(2)}
+	gathering := newGathering(2)
+	l := &lane{
+		queue: queue{max: 100, wake: make(chan struct{}, 1)}, batcher: &asks{gathering: gathering},
+		metrics: metrics, waitMax: time.Minute,
+	}
 	var all []*call
 	arrive := func() {
 		for key := range byte(6) {
@@ -190,7 +198,7 @@ func TestBuffersKeepNoCallAlive(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range l.gathering.groups[:cap(l.gathering.groups)] {
+	for _, g := range gathering.groups[:cap(gathering.groups)] {
 		if g.first != nil || g.last != nil {
 			t.Error("a batch's buffer holds a call")
 		}
@@ -200,9 +208,9 @@ func TestBuffersKeepNoCallAlive(t *testing.T) {
 	}
 }
 
-func TestALaneTakesWhatThereIsRoomFor(t *testing.T) {
+func TestAQueueTakesWhatThereIsRoomFor(t *testing.T) {
 	t.Parallel()
-	l := &lane{queueMax: 3, wake: make(chan struct{}, 1), gathering: newGathering(2)}
+	l := &queue{max: 3, wake: make(chan struct{}, 1)}
 	var calls []*call
 	for key := range byte(5) {
 		calls = append(calls, waitingCall(key, 1, false, 1))

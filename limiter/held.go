@@ -87,6 +87,17 @@ func (h *heldKeys) look(key policy.Key, now time.Time) (apart, quiet bool) {
 	return true, now.Before(held.quietUntil)
 }
 
+// isApart says whether a group is asked apart from its neighbours: because its
+// keys together were seen held, or one of them may be.
+func (h *heldKeys) isApart(g *group, now time.Time) bool {
+	apart, _ := h.look(g.name(), now)
+	for key := range g.keys {
+		held, _ := h.look(key, now)
+		apart = apart || held
+	}
+	return apart
+}
+
 // setApart answers the callers of quiet keys, and gives the other groups: those
 // of keys that may still be held apart from their neighbours. Peeks go with
 // the neighbours, since they lock nothing.
@@ -97,9 +108,9 @@ func (l *lane) setApart(groups []group) (neighbours, held []group) {
 	now := time.Now()
 	neighbours, held = groups[:0], l.apart[:0]
 	for i := range groups {
-		apart, quiet := l.held.look(groups[i].ask.Key, now)
+		_, quiet := l.held.look(groups[i].name(), now)
 		switch {
-		case !apart || groups[i].ask.Count == 0:
+		case !groups[i].charges() || !l.held.isApart(&groups[i], now):
 			neighbours = append(neighbours, groups[i])
 		case quiet:
 			l.fail(groups[i:i+1], errHeld())
@@ -112,15 +123,17 @@ func (l *lane) setApart(groups []group) (neighbours, held []group) {
 }
 
 // decideHeld decides groups whose keys were seen held. It waits for at most one
-// of them: those behind it are held for this time, and asked again by the next.
+// of them: those behind it that may be held as well are so for this time, and
+// asked again by the next.
 func (l *lane) decideHeld(ctx context.Context, groups []group) {
 	rest := l.attempt(ctx, skippingHeld, groups)
+	waited := false
 	for i := range rest {
-		key := rest[i].ask.Key
-		l.failHeld(l.attempt(ctx, alone, rest[i:i+1]))
-		if _, held := l.held.look(key, time.Now()); held {
-			l.fail(rest[i+1:], errHeld())
-			return
+		if waited && l.held.isApart(&rest[i], time.Now()) {
+			l.fail(rest[i:i+1], errHeld())
+			continue
 		}
+		l.failHeld(l.attempt(ctx, alone, rest[i:i+1]))
+		waited = waited || l.held.isApart(&rest[i], time.Now())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,14 +15,15 @@ import (
 
 // Config is what a Limiter is made of. Every field is required.
 type Config struct {
-	NewSession      func() Session // one for each lane
-	Policies        Policies
-	Lanes           int           // lanes of each durability, at least 1
-	QueueMax        int           // calls that may wait in one lane; beyond it the answer is overloaded at once
-	BatchAsksMax    int           // keys in one call of the store, 1 to BatchAsksBound
-	DecisionTimeout time.Duration // bounds a caller's wait; the call to the store goes on
-	Logger          *slog.Logger
-	Metrics         *Metrics
+	NewSession         func() Session // one for each lane
+	Policies           Policies
+	Lanes              int           // lanes of each kind, at least 1: asks and claims, fast and durable
+	QueueMax           int           // calls that may wait in one lane; beyond it the answer is overloaded at once
+	BatchAsksMax       int           // keys in one call of the store, 1 to BatchAsksBound
+	DecisionTimeout    time.Duration // bounds a caller's wait; the call to the store goes on
+	OperationRetention time.Duration // how long the outcome of an operation id is kept at least, at least 1 µs
+	Logger             *slog.Logger
+	Metrics            *Metrics
 }
 
 // BatchAsksBound is how many keys one call of the stored functions accepts
@@ -35,6 +37,8 @@ func (c *Config) check() error {
 		return errors.New("limiter: sessions, policies, logger and metrics are required")
 	case c.Lanes < 1 || c.QueueMax < 1 || c.DecisionTimeout <= 0:
 		return errors.New("limiter: lanes, queue and decision timeout must be positive")
+	case c.OperationRetention < time.Microsecond:
+		return errors.New("limiter: outcomes of operation ids must be kept for some time")
 	case c.BatchAsksMax < 1 || c.BatchAsksMax > BatchAsksBound:
 		return fmt.Errorf("limiter: a batch must have 1 to %d keys", BatchAsksBound)
 	}
@@ -44,7 +48,9 @@ func (c *Config) check() error {
 // Limiter decides requests. It is safe for use by any number of goroutines.
 type Limiter struct {
 	policies        *follower
-	lanes           [2][]*lane // by durability
+	source          Policies // of versions that are not in force
+	lanes           [kindCount][]*lane
+	seed            maphash.Seed // of the general lanes' choice
 	decisionTimeout time.Duration
 	singles         sync.Pool // of *single
 	manies          sync.Pool // of *many
@@ -56,10 +62,12 @@ func New(config Config) (*Limiter, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{policies: newFollower(&config), decisionTimeout: config.DecisionTimeout}
-	for _, durability := range []policy.Durability{policy.Fast, policy.Durable} {
+	l := &Limiter{
+		policies: newFollower(&config), source: config.Policies, seed: maphash.MakeSeed(), decisionTimeout: config.DecisionTimeout,
+	}
+	for kind := range kind(kindCount) {
 		for range config.Lanes {
-			l.lanes[durability] = append(l.lanes[durability], newLane(durability, &config))
+			l.lanes[kind] = append(l.lanes[kind], newLane(kind, &config))
 		}
 	}
 	return l, nil
@@ -94,8 +102,19 @@ func (l *Limiter) Loaded() bool { return l.policies.current.Load() != nil }
 
 // laneOf gives the lane of a key.
 func (l *Limiter) laneOf(check *policy.Check) *lane {
-	lanes := l.lanes[check.Policy.Spec.Durability]
+	kind := fastAsks
+	if check.Policy.Spec.Durability == policy.Durable {
+		kind = durableAsks
+	}
+	lanes := l.lanes[kind]
 	return lanes[binary.BigEndian.Uint32(check.Key[:])%uint32(len(lanes))] //nolint:gosec // a handful of lanes
+}
+
+// generalLaneOf gives the lane of a claim: one account's claims meet in one,
+// so that they wait there in order and not for each other's rows.
+func (l *Limiter) generalLaneOf(request *policy.Request, claim *claim) *lane {
+	lanes := l.lanes[claim.kind()]
+	return lanes[maphash.String(l.seed, firstIdentity(request))%uint64(len(lanes))]
 }
 
 // deadline is when a caller stops waiting: the earliest of the decision

@@ -20,6 +20,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // timeout is the decision timeout of the tests' limiters.
 const timeout = 50 * time.Millisecond
 
+// retention is how long the tests' limiters want outcomes kept.
+const retention = 10 * time.Minute
+
 // patient is for tests outside a bubble, whose time passes by itself.
 func patient(c *limiter.Config) { c.DecisionTimeout = time.Minute }
 
@@ -53,7 +56,7 @@ func startUnloaded(t testing.TB, s *store, changes ...func(*limiter.Config)) *ru
 	}
 	config := limiter.Config{
 		NewSession: s.newSession, Policies: s, Lanes: 1, QueueMax: 100, BatchAsksMax: 16,
-		DecisionTimeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
+		DecisionTimeout: timeout, OperationRetention: retention, Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
 	}
 	for _, change := range changes {
 		change(&config)

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,17 +28,35 @@ type Metrics struct {
 	batchSize    prometheus.Observer
 	batchCallers prometheus.Observer
 	laneWait     prometheus.Observer
-	callSeconds  [2]prometheus.Observer // by function: take, take_new
+	callSeconds  [functionCount]prometheus.Observer
 	storeErrors  map[policy.StoreFault]prometheus.Counter
 	late         map[string]prometheus.Counter
 
 	labels map[string]*policyCounters // by label; the follower's own
+	other  func() *policyCounters     // of policies beyond the cap, and of those that are gone
 }
 
-// policyCounters are the counters of one policy, resolved once.
+// function is a function of the store as ration_store_call_duration_seconds
+// names it.
+type function uint8
+
+const (
+	takeFunction function = iota
+	takeNewFunction
+	decideFunction
+
+	functionCount = int(decideFunction) + 1
+)
+
+// String gives the function's label.
+func (f function) String() string { return [functionCount]string{"take", "take_new", "decide"}[f] }
+
+// policyCounters are the counters of one policy, those of every day resolved
+// once.
 type policyCounters struct {
 	label           string
-	allowed, denied [2]prometheus.Counter // by policy.Source
+	decisions       *prometheus.CounterVec
+	allowed, denied [2]prometheus.Counter // by policy.Source: FromStore, FromPolicy
 	uncertain       [2]prometheus.Counter // as a decision's outcome, and on its own
 	skipped         [policy.AttributeCount]prometheus.Counter
 }
@@ -66,10 +85,13 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			prometheus.ExponentialBuckets(1, 2, 13)).WithLabelValues(),
 		laneWait: r.histogram("ration_lane_wait_seconds", "Time the first request of a batch waited in its lane.",
 			latencyBuckets()).WithLabelValues(),
-		callSeconds: [...]prometheus.Observer{calls.WithLabelValues("take"), calls.WithLabelValues("take_new")},
 		storeErrors: make(map[policy.StoreFault]prometheus.Counter),
 		late:        make(map[string]prometheus.Counter),
 		labels:      make(map[string]*policyCounters),
+	}
+	m.other = sync.OnceValue(func() *policyCounters { return m.newCounters(otherPolicy) })
+	for f := range m.callSeconds {
+		m.callSeconds[f] = calls.WithLabelValues(function(f).String()) //nolint:gosec // three functions
 	}
 	for _, fault := range policy.StoreFaults() {
 		m.storeErrors[fault] = storeErrors.WithLabelValues(fault.String())
@@ -85,17 +107,22 @@ func (m *Metrics) counters(label string) *policyCounters {
 	if known, ok := m.labels[label]; ok {
 		return known
 	}
-	if len(m.labels) >= policyLabelsMax && label != otherPolicy {
-		return m.counters(otherPolicy)
+	if len(m.labels) >= policyLabelsMax {
+		return m.other()
 	}
-	c := &policyCounters{label: label, uncertain: [...]prometheus.Counter{
+	c := m.newCounters(label)
+	m.labels[label] = c
+	return c
+}
+
+func (m *Metrics) newCounters(label string) *policyCounters {
+	c := &policyCounters{label: label, decisions: m.decisions, uncertain: [...]prometheus.Counter{
 		m.decisions.WithLabelValues(label, "uncertain", policy.FromStore.String()), m.uncertain.WithLabelValues(label),
 	}}
 	for _, source := range []policy.Source{policy.FromStore, policy.FromPolicy} {
 		c.allowed[source] = m.decisions.WithLabelValues(label, "allowed", source.String())
 		c.denied[source] = m.decisions.WithLabelValues(label, "denied", source.String())
 	}
-	m.labels[label] = c
 	return c
 }
 
@@ -126,25 +153,22 @@ func (m *Metrics) installed(set *policy.Set) map[*policy.Installed]*policyCounte
 
 // batchSent notes a batch on its way.
 func (m *Metrics) batchSent(groups []group) {
-	callers, oldest := 0, groups[0].first.queuedAt
+	keys, callers, oldest := 0, 0, groups[0].first.queuedAt
 	for i := range groups {
+		keys += groups[i].keyCount()
 		callers += groups[i].callers
 		if at := groups[i].first.queuedAt; at.Before(oldest) {
 			oldest = at
 		}
 	}
-	m.batchSize.Observe(float64(len(groups)))
+	m.batchSize.Observe(float64(keys))
 	m.batchCallers.Observe(float64(callers))
 	m.laneWait.Observe(time.Since(oldest).Seconds())
 }
 
 // called notes a call of the store and how it ended.
-func (m *Metrics) called(path path, took time.Duration, err error) {
-	function := 0
-	if path != fast {
-		function = 1
-	}
-	m.callSeconds[function].Observe(took.Seconds())
+func (m *Metrics) called(f function, took time.Duration, err error) {
+	m.callSeconds[f].Observe(took.Seconds())
 	if store, ok := errors.AsType[*policy.StoreError](err); ok {
 		m.storeErrors[store.Fault].Inc()
 	}
@@ -152,10 +176,10 @@ func (m *Metrics) called(path path, took time.Duration, err error) {
 
 // cameLate notes a result whose caller had left.
 func (m *Metrics) cameLate(c *call) {
-	switch {
-	case c.err != nil || c.again != nil:
+	switch allowed, decided := c.allowed(); {
+	case !decided:
 		m.late["undecided"].Inc()
-	case c.decision.Allowed:
+	case allowed:
 		m.late["allowed"].Inc()
 	default:
 		m.late["denied"].Inc()
@@ -175,5 +199,23 @@ func (c *policyCounters) decided(decision *policy.Decision) {
 		c.allowed[decision.Source].Inc()
 	} else {
 		c.denied[decision.Source].Inc()
+	}
+}
+
+// decidedPart notes one policy's part of a decision that a caller was given.
+func (c *policyCounters) decidedPart(part *policy.DecisionPart, source policy.Source) {
+	outcome := "denied"
+	if part.Allowed {
+		outcome = "allowed"
+	}
+	switch shadow := part.Policy.Spec.Mode == policy.Shadow; {
+	case shadow:
+		c.decisions.WithLabelValues(c.label, "shadow_"+outcome, source.String()).Inc()
+	case source == policy.FromReplay:
+		c.decisions.WithLabelValues(c.label, outcome, source.String()).Inc()
+	case part.Allowed:
+		c.allowed[source].Inc()
+	default:
+		c.denied[source].Inc()
 	}
 }

@@ -21,13 +21,13 @@ type outage struct {
 
 // called notes how a call ended. Only the first without an answer and the
 // first with one again are logged; the cause never holds a key.
-func (o *outage) called(ctx context.Context, durability policy.Durability, err error) {
+func (o *outage) called(ctx context.Context, kind kind, err error) {
 	o.severed = isFault(err, policy.StoreUnreachable) || isFault(err, policy.StoreUnsure)
 	switch {
 	case o.severed && !o.began:
-		o.log.WarnContext(ctx, "a lane gets no answer from the store", "durability", durability.String(), "error", err)
+		o.log.WarnContext(ctx, "a lane gets no answer from the store", "lane", kind.String(), "error", err)
 	case !o.severed && o.began:
-		o.log.InfoContext(ctx, "a lane gets answers from the store again", "durability", durability.String())
+		o.log.InfoContext(ctx, "a lane gets answers from the store again", "lane", kind.String())
 	}
 	o.began = o.severed
 }

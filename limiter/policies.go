@@ -27,7 +27,18 @@ const retryInterval = 250 * time.Millisecond
 // swapped whole.
 type inForce struct {
 	*policy.Set
+
+	numbered map[int32]*policy.Installed // by the store's number
 	counters map[*policy.Installed]*policyCounters
+	other    func() *policyCounters // of policies that are not in force
+}
+
+// countersOf gives the counters of a policy in any version.
+func (f *inForce) countersOf(installed *policy.Installed) *policyCounters {
+	if known := f.numbered[installed.Number]; known != nil {
+		return f.counters[known]
+	}
+	return f.other()
 }
 
 // follower keeps the policy set in force as the store has it.
@@ -136,7 +147,9 @@ func (f *follower) load(ctx context.Context) error {
 		f.installed[installed.Number] = installed
 	}
 	set := policy.Compile(generation, slices.Collect(maps.Values(f.installed)))
-	f.current.Store(&inForce{Set: set, counters: f.metrics.installed(set)})
+	f.current.Store(&inForce{
+		Set: set, numbered: maps.Clone(f.installed), counters: f.metrics.installed(set), other: f.metrics.other,
+	})
 	f.log.InfoContext(ctx, "policies in force", "generation", generation, "policies", len(f.installed), "changed", len(changed))
 	return nil
 }

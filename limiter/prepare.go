@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rationhq/ration/policy"
@@ -10,18 +11,7 @@ import (
 // prepare matches a request and makes it a call. Its lane is nil when there is
 // nothing to send: the call is done, by the policies alone or by an error.
 func (l *Limiter) prepare(ctx context.Context, set *inForce, request *policy.Request, c *call, matched *policy.Matched) {
-	c.lane, c.err, c.again = nil, nil, nil
-	c.state.Store(done)
-	c.queuedAt = time.Now()
-	switch {
-	case set == nil:
-		c.err = errNoPolicies()
-		return
-	case ctx.Err() != nil || !c.queuedAt.Before(c.deadline):
-		c.err = errNotSent()
-		return
-	case request.OperationID != "":
-		c.err = errNotYet("Operation ids are not available yet; nothing was decided.")
+	if !c.begin(ctx, set) {
 		return
 	}
 	c.err = set.Match(request, matched)
@@ -30,19 +20,51 @@ func (l *Limiter) prepare(ctx context.Context, set *inForce, request *policy.Req
 	}
 	switch {
 	case c.err != nil:
+	case request.RequirePolicyVersion && request.Policy == "" && len(matched.Checks) > 1:
+		c.err = errPolicyUnnamed()
 	case set.behind(request, matched):
 		c.again = errPolicyBehind()
 	case len(matched.Checks) == 0:
 		c.decision = disabledBy(matched.Disabled)
-	case len(matched.Checks) > 1:
-		c.err = errNotYet("Several policies match this request, which is not available yet; nothing was decided.")
-	default:
+	case isSimple(request, matched.Checks):
 		c.check = matched.Checks[0]
 		c.peek = request.Peek
-		c.generation = set.Generation()
-		c.lane = l.laneOf(&c.check)
-		c.state.Store(queued)
+		c.queueIn(l.laneOf(&c.check), set)
+		return
+	default:
+		c.claim = newClaim(request, slices.Clone(matched.Checks))
+		c.queueIn(l.generalLaneOf(request, c.claim), set)
+		return
 	}
+	if request.OperationID != "" { // what was decided under it before comes first
+		c.claim = newClaim(request, nil)
+		c.claim.unknown, c.result = c.result, result{}
+		c.queueIn(l.generalLaneOf(request, c.claim), set)
+	}
+}
+
+// begin empties a call for the next match, and says whether it can be decided
+// at all.
+func (c *call) begin(ctx context.Context, set *inForce) bool {
+	c.lane, c.claim, c.result = nil, nil, result{}
+	c.state.Store(done)
+	c.queuedAt = time.Now()
+	switch {
+	case set == nil:
+		c.err = errNoPolicies()
+	case ctx.Err() != nil || !c.queuedAt.Before(c.deadline):
+		c.err = errNotSent()
+	default:
+		return true
+	}
+	return false
+}
+
+// queueIn makes a call ready for a lane.
+func (c *call) queueIn(lane *lane, set *inForce) {
+	c.generation = set.Generation()
+	c.lane = lane
+	c.state.Store(queued)
 }
 
 // behind says whether a request requires a newer version than the one in force
@@ -77,8 +99,9 @@ func errNoPolicies() error {
 	}
 }
 
-func errNotYet(detail string) error {
-	return &policy.Error{Code: policy.CodeNotYet, Reason: policy.ReasonNotYet, Detail: detail}
+func errPolicyUnnamed() error {
+	return policy.Invalid(policy.ReasonPolicyUnnamed, "Several policies match this request: it has to say whose version it requires.",
+		policy.Fault{Pointer: "/policy", Detail: "is required to say which policy policyVersion speaks of"})
 }
 
 func errPolicyBehind() error {

@@ -65,7 +65,7 @@ func TestAConfigurationIsChecked(t *testing.T) {
 	s := newStore()
 	good := limiter.Config{
 		NewSession: s.newSession, Policies: s, Lanes: 1, QueueMax: 1, BatchAsksMax: 1024,
-		DecisionTimeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
+		DecisionTimeout: timeout, OperationRetention: retention, Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
 	}
 	if _, err := limiter.New(good); err != nil {
 		t.Errorf("the good one: %v", err)
@@ -78,6 +78,7 @@ func TestAConfigurationIsChecked(t *testing.T) {
 		"no lanes":      func(c *limiter.Config) { c.Lanes = 0 },
 		"no queue":      func(c *limiter.Config) { c.QueueMax = 0 },
 		"no time":       func(c *limiter.Config) { c.DecisionTimeout = 0 },
+		"no retention":  func(c *limiter.Config) { c.OperationRetention = 0 },
 		"no batch":      func(c *limiter.Config) { c.BatchAsksMax = 0 },
 		"a large batch": func(c *limiter.Config) { c.BatchAsksMax = 1025 },
 	} {

@@ -26,29 +26,53 @@ func newSingle() *single {
 
 // Decide answers one request. A denial is a decision; errors are
 // [*policy.Error], of reasons no-policy, invalid-request, cost-not-allowed,
-// policy-behind, not-yet, store-unavailable, overloaded and internal.
+// too-many-policies, policy-unnamed, policy-behind, operation-id-reused,
+// operation-in-progress, store-unavailable, overloaded and internal.
 func (l *Limiter) Decide(ctx context.Context, request *policy.Request) (policy.Decision, error) {
-	s, ok := l.singles.Get().(*single)
-	if !ok {
-		s = newSingle()
+	s := l.takeSingle()
+	set, err := l.complete(ctx, request, s, (*Limiter).prepare)
+	if err != nil {
+		return policy.Decision{}, err
 	}
+	decision, err := l.outcome(ctx, set, request, &s.call)
+	l.giveBack(s)
+	return decision, err
+}
+
+// preparing makes a call of a request under the set in force.
+type preparing func(*Limiter, context.Context, *inForce, *policy.Request, *call, *policy.Matched)
+
+// complete has the request's call done, and gives the set that it was matched
+// under last. An error says that it is not done and has been left: it is the
+// lane's, and s is not used again.
+func (l *Limiter) complete(ctx context.Context, request *policy.Request, s *single, prepare preparing) (set *inForce, err error) {
 	c := &s.call
 	c.deadline = l.deadline(ctx, time.Now(), request)
-	var set *inForce
 	for range matchesMax {
 		set = l.policies.current.Load()
-		l.prepare(ctx, set, request, c, &s.matched)
+		prepare(l, ctx, set, request, c, &s.matched)
 		if err := s.send(ctx); err != nil {
-			return policy.Decision{}, c.problem(set, err) // the call is the lane's: s is not used again
+			return nil, c.problem(set, err)
 		}
 		if c.again == nil || !l.policies.other(ctx, set.Generation(), c.deadline) {
 			break
 		}
 	}
-	decision, err := c.outcome(set)
-	s.reset()
+	return set, nil
+}
+
+func (l *Limiter) takeSingle() *single {
+	if s, ok := l.singles.Get().(*single); ok {
+		return s
+	}
+	return newSingle()
+}
+
+// giveBack makes a single ready for the next request; what it had is let go.
+func (l *Limiter) giveBack(s *single) {
+	s.call.check, s.call.claim, s.call.result = policy.Check{}, nil, result{}
+	s.matched.Reset()
 	l.singles.Put(s)
-	return decision, err
 }
 
 // send queues the call, where a lane has to decide it, and waits until it is
@@ -71,12 +95,4 @@ func (s *single) send(ctx context.Context) error {
 	}
 	<-s.waiter.ready // done meanwhile: the signal is on its way, and must not meet the next request
 	return nil
-}
-
-// reset makes a single ready for the next request; what it had is let go.
-func (s *single) reset() {
-	s.call.check = policy.Check{}
-	s.call.decision = policy.Decision{}
-	s.call.err, s.call.again = nil, nil
-	s.matched.Reset()
 }

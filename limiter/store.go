@@ -16,6 +16,9 @@ type Session interface {
 	// TakeNew decides a batch by the settling path.
 	TakeNew(ctx context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error
 
+	// Decide decides claims by the general path, in their order.
+	Decide(ctx context.Context, hold policy.Hold, claims *policy.Claims, verdicts *policy.Verdicts) error
+
 	// Connect connects and warms the session up, unless it is connected.
 	Connect(ctx context.Context) error
 
@@ -32,4 +35,8 @@ type Policies interface {
 	// Load gives the generation in force and the policies that changed since
 	// another; since 0 gives all.
 	Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error)
+
+	// Installed gives any version of a policy by the store's number, also one
+	// that is not in force any more. Errors are [*policy.Error].
+	Installed(ctx context.Context, number int32, version int) (*policy.Installed, error)
 }

@@ -27,6 +27,7 @@ const (
 type sentCall struct {
 	function string
 	batch    policy.Batch
+	claims   policy.Claims // of decide
 }
 
 // store is memstore behind sessions that a test can watch, stop and break.
@@ -41,6 +42,10 @@ type store struct {
 	stopped chan struct{} // calls wait until it is closed
 	meets   func(sentCall) error
 	status  func(sentCall, policy.Key) policy.AskStatus
+	becomes func(sentCall, *policy.Claim) policy.ClaimStatus
+
+	versions []*policy.Installed // all that there ever were
+	finds    int                 // how often one of them was asked for
 
 	loads     int
 	loadFault error
@@ -58,6 +63,7 @@ func newStore() *store {
 		nowMicros: func() int64 { return time.Now().UnixMicro() },
 		meets:     func(sentCall) error { return nil },
 		status:    func(sentCall, policy.Key) policy.AskStatus { return policy.Answered },
+		becomes:   func(sentCall, *policy.Claim) policy.ClaimStatus { return policy.ClaimDecided },
 	}
 }
 
@@ -91,6 +97,7 @@ func (s *store) installBody(t testing.TB, id, body string) *policy.Installed {
 	if err != nil {
 		t.Fatalf("install %s: %v", id, err)
 	}
+	s.versions = append(s.versions, installed)
 	return installed
 }
 
@@ -140,21 +147,30 @@ func (s *store) functions() []string {
 	return names
 }
 
-// call notes a call, waits while the store is stopped, and answers from memory.
+// call notes a call and answers from memory.
 func (s *store) call(ctx context.Context, function string, batch *policy.Batch, answers *policy.Answers) error {
 	c := sentCall{function: function, batch: *batch}
 	c.batch.Asks = slices.Clone(batch.Asks)
 	s.mu.Lock()
+	status := s.status
+	s.mu.Unlock()
+	if err := s.meet(c); err != nil {
+		return err
+	}
+	return s.answer(ctx, c, status, answers)
+}
+
+// meet notes a call, waits while the store is stopped, and gives the error
+// that the call ends in.
+func (s *store) meet(c sentCall) error {
+	s.mu.Lock()
 	s.sent = append(s.sent, c)
-	stopped, meets, status := s.stopped, s.meets, s.status
+	stopped, meets := s.stopped, s.meets
 	s.mu.Unlock()
 	if stopped != nil {
 		<-stopped
 	}
-	if err := meets(c); err != nil {
-		return err
-	}
-	return s.answer(ctx, c, status, answers)
+	return meets(c)
 }
 
 // answer decides what status leaves to be decided.

@@ -1,0 +1,139 @@
+package limiter
+
+import (
+	"context"
+
+	"github.com/rationhq/ration/policy"
+)
+
+// claimsMax bounds the claims in one call of the store, which decides them one
+// after the other: a larger call would near its bound, and make every row that
+// it has locked wait.
+const claimsMax = 128
+
+// claims makes batches of calls of the general path, in order of arrival.
+type claims struct {
+	checksMax  int
+	groups     []group
+	operations map[policy.Key]struct{} // of the batch in hand
+
+	batch    policy.Claims
+	verdicts policy.Verdicts
+}
+
+func newClaims(config *Config) *claims {
+	return &claims{
+		checksMax:  config.BatchAsksMax,
+		groups:     make([]group, 0, claimsMax),
+		operations: make(map[policy.Key]struct{}),
+		batch:      policy.Claims{RetentionMicros: config.OperationRetention.Microseconds()},
+	}
+}
+
+// take makes a group of each call, in order of arrival; see [batcher]. When a
+// call does not fit any more, none behind it does: a claim on many policies is
+// not overtaken for ever by claims on few. A claim on more than a batch should
+// have goes alone.
+func (b *claims) take(waiting []*call) (groups []group, rest []*call) {
+	b.release()
+	rest = waiting[:0]
+	checks := 0
+	for i, c := range waiting {
+		if len(b.groups) == claimsMax || len(b.groups) > 0 && checks+len(c.claim.Checks) > b.checksMax {
+			rest = append(rest, waiting[i:]...)
+			break
+		}
+		if !b.place(c) {
+			rest = append(rest, c)
+			continue
+		}
+		checks += len(c.claim.Checks)
+	}
+	clear(waiting[len(rest):])
+	return b.groups, rest
+}
+
+// place makes a group of a call, or drops it; false leaves it waiting. The
+// second call of one operation waits for the first one's outcome, which it
+// will be told.
+func (b *claims) place(c *call) bool {
+	_, deciding := b.operations[c.claim.Operation]
+	switch {
+	case c.state.Load() != queued:
+		return true
+	case len(b.groups) > 0 && c.generation != b.groups[0].first.generation:
+		return false
+	case deciding:
+		return false
+	case !c.state.CompareAndSwap(queued, sent):
+		return true
+	}
+	if c.claim.hasOperation() {
+		b.operations[c.claim.Operation] = struct{}{}
+	}
+	b.groups = append(b.groups, group{claim: c.claim, first: c, last: c, callers: 1})
+	return true
+}
+
+// release lets go of the calls of the last batch.
+func (b *claims) release() {
+	clear(b.groups)
+	b.groups = b.groups[:0]
+	clear(b.operations)
+	clear(b.batch.Claims[:cap(b.batch.Claims)])
+}
+
+// send sends groups as one call of decide_v1.
+func (b *claims) send(ctx context.Context, session Session, path path, groups []group) (stale bool, err error) {
+	b.batch.Generation = groups[0].first.generation
+	b.batch.Claims = b.batch.Claims[:0]
+	for i := range groups {
+		b.batch.Claims = append(b.batch.Claims, groups[i].claim.Claim)
+	}
+	err = session.Decide(ctx, path.hold(), &b.batch, &b.verdicts)
+	return b.verdicts.Stale, err
+}
+
+// answer hands out what the last call was answered.
+func (b *claims) answer(l *lane, groups []group) (again []group) {
+	for i := range groups {
+		g, verdict := &groups[i], &b.verdicts.Verdicts[i]
+		switch verdict.Status {
+		case policy.ClaimAgain:
+			again = append(again, *g)
+		case policy.ClaimDecided:
+			l.decided(g, verdict)
+		case policy.ClaimReplayed:
+			l.each(g, func(c *call, _ int32) { c.claim.answered(verdict) })
+		case policy.ClaimReused:
+			l.each(g, func(c *call, _ int32) { c.err = errReused() })
+		case policy.ClaimInProgress:
+			l.park(g)
+		case policy.ClaimHeld:
+			l.failHeld(groups[i : i+1])
+		case policy.ClaimUnknown:
+			l.each(g, func(c *call, _ int32) { c.result = c.claim.unknown })
+		}
+	}
+	return again
+}
+
+// decided answers the caller of a claim. One that took something has had all
+// its rows: none of them is held.
+func (l *lane) decided(g *group, verdict *policy.Verdict) {
+	if g.charges() && verdict.Allowed {
+		l.held.forget(g.name())
+		for key := range g.keys {
+			l.held.forget(key)
+		}
+	}
+	l.each(g, func(c *call, _ int32) { c.claim.answered(verdict) })
+}
+
+// errReused answers a request whose operation id belongs to another one.
+func errReused() error {
+	return &policy.Error{
+		Code: policy.CodeInvalid, Reason: policy.ReasonOperationReused,
+		Detail: "The operation id belongs to another request; this one did nothing.",
+	}
+}

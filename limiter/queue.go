@@ -1,0 +1,88 @@
+package limiter
+
+import "sync"
+
+// queue is what waits for a lane: bounded, and in order of arrival. Callers
+// push and the lane takes.
+type queue struct {
+	max      int
+	mu       sync.Mutex
+	arrivals []*call
+	waiting  int  // arrivals, backlog and what is parked
+	closed   bool // no call comes any more
+	wake     chan struct{}
+	backlog  []*call // the lane's own: taken from arrivals, not sent yet
+}
+
+// push queues calls in order and gives how many found room: the first ones.
+func (q *queue) push(calls ...*call) int {
+	q.mu.Lock()
+	room := min(len(calls), q.max-q.waiting)
+	if q.closed {
+		room = 0
+	}
+	q.arrivals = append(q.arrivals, calls[:room]...)
+	q.waiting += room
+	q.mu.Unlock()
+	if room > 0 {
+		q.signal()
+	}
+	return room
+}
+
+// signal wakes the lane, if it is not awake or about to be.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close lets no further call in; the lane ends when what waits is decided.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.signal()
+}
+
+// collect moves what has arrived behind what waits, and says whether anything
+// does.
+func (q *queue) collect() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.backlog) == 0 {
+		q.backlog, q.arrivals = q.arrivals, q.backlog
+	} else {
+		q.backlog = append(q.backlog, q.arrivals...)
+		clear(q.arrivals)
+		q.arrivals = q.arrivals[:0]
+	}
+	return len(q.backlog) > 0
+}
+
+// taken makes room in the queue.
+func (q *queue) taken(n int) {
+	q.mu.Lock()
+	q.waiting -= n
+	q.mu.Unlock()
+}
+
+// takenBack counts a call among those that wait once more, where there is
+// room: also in a closed queue, which ends when nothing waits.
+func (q *queue) takenBack() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting >= q.max {
+		return false
+	}
+	q.waiting++
+	return true
+}
+
+// finished says whether nothing waits and nothing can come.
+func (q *queue) finished() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed && q.waiting == 0
+}
