@@ -98,6 +98,9 @@ func TestHotPathAllocations(t *testing.T) {
 	body := []byte(`{"verifiedAccount":"account-0001","operation":"report.create","ip":"2001:db8::1","cost":5,"policyVersion":7}`)
 	set := Compile(1, shapedPolicies(matchShapes["accounts"], 100))
 	request := &Request{Values: shapedValues}
+	several := Compile(1, []*Installed{
+		install("account", Spec{Per: []Attribute{Account}}), install("global", Spec{Mode: Shadow}), install("ip", Spec{Per: []Attribute{IP}}),
+	})
 	spec := &Spec{Per: []Attribute{Account, IP, Operation}, IPPrefix: defaultIPPrefix()}
 	var m Matched
 	for name, test := range map[string]struct {
@@ -108,6 +111,7 @@ func TestHotPathAllocations(t *testing.T) {
 		// the address is read as text and written in canonical form.
 		"ParseRequest": {6, func() { _, _ = ParseRequest(body) }},
 		"Match":        {0, func() { _ = set.Match(request, &m) }},
+		"Match of 3":   {0, func() { _ = several.Match(request, &m) }},
 		"KeyOf":        {0, func() { KeyOf("report-create", spec, &shapedValues) }},
 	} {
 		if count := testing.AllocsPerRun(100, test.run); count > test.most {

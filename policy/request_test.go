@@ -55,6 +55,20 @@ func TestParseRequestNeedsOperationAndIdentity(t *testing.T) {
 	}
 }
 
+func TestPeekHasNoOperationID(t *testing.T) {
+	t.Parallel()
+	for _, order := range []string{`"peek":true,"operationId":"0190"`, `"operationId":"0190","peek":true`} {
+		_, err := ParseRequest([]byte(`{"operation":"a","user":"u",` + order + `}`))
+		wantFaults(t, err, ReasonInvalidRequest, "/operationId")
+	}
+	if _, err := ParseRequest([]byte(`{"operation":"a","user":"u","operationId":"0190","peek":false}`)); err != nil {
+		t.Error(err)
+	}
+	// Each told of once, when it is faulty itself.
+	_, err := ParseRequest([]byte(`{"operation":"a","user":"u","operationId":"","peek":true}`))
+	wantFaults(t, err, ReasonInvalidRequest, "/operationId")
+}
+
 func TestIN1DuplicateMembers(t *testing.T) {
 	t.Parallel()
 	for body, pointer := range map[string]string{
@@ -235,6 +249,9 @@ func checkCanonical(t *testing.T, request *Request) {
 		if len(value) > TextBytesMax || strings.ContainsRune(value, 0) || strings.ToValidUTF8(value, "") != value {
 			t.Fatalf("%s is %q", Attribute(attribute), value)
 		}
+	}
+	if request.Peek && request.OperationID != "" {
+		t.Fatalf("accepted a peek with an operation id: %+v", request)
 	}
 	if request.Cost < 0 || request.Cost > CostMax || request.PolicyVersion < 0 || request.DeadlineMillis < 0 {
 		t.Fatalf("figures out of bounds: %+v", request)

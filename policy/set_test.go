@@ -174,7 +174,7 @@ func drawPolicies(t *rapid.T) []*Installed {
 				spec.Match[attribute] = append(spec.Match[attribute], drawPattern(t, Attribute(attribute)))
 			}
 		}
-		spec.Mode = rapid.SampledFrom([]Mode{Enforce, Enforce, Disabled}).Draw(t, "mode")
+		spec.Mode = rapid.SampledFrom([]Mode{Enforce, Shadow, Disabled}).Draw(t, "mode")
 		if rapid.IntRange(0, 3).Draw(t, "keyed") == 0 {
 			spec.Per = []Attribute{Plan}
 		}
