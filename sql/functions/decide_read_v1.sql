@@ -21,6 +21,7 @@ SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET enable_seqscan = off
+SET enable_memoize = off
 AS $$
 BEGIN
     SELECT array_agg(p.place), array_agg(s.found IS TRUE), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity),
