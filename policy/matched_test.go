@@ -53,7 +53,7 @@ func TestMatchTakesAtMost64Policies(t *testing.T) {
 	for count, ok := range map[int]bool{1: true, 64: true, 65: false, 300: false} {
 		var policies []*Installed
 		for i := range count {
-			policies = append(policies, install(fmt.Sprintf("p%03d", i), Spec{Mode: Mode(i % 2)})) //nolint:gosec // enforced and shadow
+			policies = append(policies, install(fmt.Sprintf("p%03d", i), Spec{Mode: Mode(i % 2)}))
 		}
 		// These are not checked, so they do not count.
 		policies = append(policies, install("off", Spec{Mode: Disabled}), install("skips", Spec{Per: []Attribute{User}}))
@@ -84,7 +84,7 @@ func TestSpecSaysWhichPathAndWhoseFigures(t *testing.T) {
 	t.Parallel()
 	for algorithm := range algorithmNames {
 		for mode := range modeNames {
-			spec := &Spec{Limit: Limit{Algorithm: Algorithm(algorithm)}, Mode: Mode(mode)} //nolint:gosec // a few
+			spec := &Spec{Limit: Limit{Algorithm: Algorithm(algorithm)}, Mode: Mode(mode)}
 			if want := algorithm == 0 && mode == 0; spec.FastPath() != want {
 				t.Errorf("%s, %s: got fast path %t", spec.Limit.Algorithm, spec.Mode, !want)
 			}

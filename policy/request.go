@@ -30,8 +30,8 @@ type Request struct {
 // identityMembersSeen are the bits of the members that identify a caller.
 const identityMembersSeen seen = 1<<len(identities) - 1
 
-// requestMembers is the wire form of a request. The identities come first and
-// in the order of the attributes.
+// requestMembers is the wire form of a request. The attributes come first and
+// in their order, so the identities before all else.
 var requestMembers = members[Request]{
 	{name: "verifiedAccount", read: readValue(Account)},
 	{name: "user", read: readValue(User)},

@@ -53,7 +53,7 @@ func drawChange(t *rapid.T) map[string]any {
 
 // drawLimit makes a limit of any algorithm.
 func drawLimit(t *rapid.T) map[string]any {
-	algorithm := Algorithm(rapid.IntRange(0, len(algorithmNames)-1).Draw(t, "algorithm")) //nolint:gosec // one of a few
+	algorithm := Algorithm(rapid.IntRange(0, len(algorithmNames)-1).Draw(t, "algorithm"))
 	limit := map[string]any{"algorithm": algorithm.String()}
 	for _, member := range limitTakes[algorithm] {
 		switch member {

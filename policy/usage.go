@@ -19,10 +19,6 @@ type Usage struct {
 	AtMicros int64          // the instant on the store's clock; 0 when there are no parts
 }
 
-// usageMembers are the parameters that name a caller: the attributes of a
-// request, by the same names.
-var usageMembers = requestMembers[:AttributeCount]
-
 // ParseUsage reads who the caller is from the parameters of a query, by name.
 // They are the attributes of a request, of which the operation may be left
 // out: all of the caller's limits are meant then. The error is an [*Error] of
@@ -30,9 +26,10 @@ var usageMembers = requestMembers[:AttributeCount]
 func ParseUsage(parameters map[string][]string) (*Request, error) {
 	var r reader
 	request := new(Request)
+	attributes := requestMembers[:AttributeCount]
 	var found seen
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		i := usageMembers.index(name)
+		i := attributes.index(name)
 		if i < 0 {
 			r.faultFormAt(name, "is not a known parameter")
 			continue
@@ -44,7 +41,7 @@ func ParseUsage(parameters map[string][]string) (*Request, error) {
 		} else if text, err := jsontext.AppendQuote(nil, values[0]); err != nil {
 			r.faultForm("must be valid UTF-8")
 		} else {
-			usageMembers[i].read(&r, request, text)
+			attributes[i].read(&r, request, text)
 		}
 		r.leave()
 	}

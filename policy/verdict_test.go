@@ -28,7 +28,7 @@ func verdictOf(status ClaimStatus, allowed bool, parts ...judged) (*Verdict, []C
 	verdict := &Verdict{Status: status, Allowed: allowed, AtMicros: 1_000}
 	var checks []Check
 	for i, part := range parts {
-		installed := &Installed{Number: int32(100 - i), ID: string(rune('a' + i)), Version: i + 1, Spec: &Spec{Mode: part.mode}} //nolint:gosec // a few
+		installed := &Installed{Number: int32(100 - i), ID: string(rune('a' + i)), Version: i + 1, Spec: &Spec{Mode: part.mode}}
 		checks = append(checks, Check{Policy: installed, Cost: part.cost})
 		verdict.Parts = append(verdict.Parts, Part{
 			Policy: installed.Number, Version: installed.Version, Allowed: part.allowed,
@@ -176,7 +176,7 @@ func TestTightestAgreesWithTheRule(t *testing.T) {
 		}
 		if slices.ContainsFunc(eligible, func(i int) bool { return !parts[i].allowed }) {
 			eligible = slices.DeleteFunc(eligible, func(i int) bool { return parts[i].allowed })
-			longest := func(i int) uint64 { return uint64(parts[i].wait) } //nolint:gosec // Never becomes the largest
+			longest := func(i int) uint64 { return uint64(parts[i].wait) } // Never becomes the largest
 			slices.SortStableFunc(eligible, func(i, j int) int { return cmp.Compare(longest(j), longest(i)) })
 		} else {
 			calls := func(i int) int64 { return parts[i].remaining / parts[i].cost }
