@@ -86,9 +86,8 @@ func (b bucket) crossed(before, after limit, installedAtMicros int64) state {
 	return bucket{tokens: kept, atMicros: b.atMicros}
 }
 
-// same says whether two buckets hold the same and earn from the same instant.
-func (b bucket) same(other state, l limit, nowMicros int64) bool {
-	o, ok := other.(bucket)
-	b, o = b.settled(l, nowMicros), o.settled(l, nowMicros)
-	return ok && b.atMicros == o.atMicros && b.tokens.Cmp(o.tokens) == 0
+// same says whether both hold the same and earn from the same instant.
+func (b bucket) same(idle state, l limit, nowMicros int64) bool {
+	b, o := b.settled(l, nowMicros), idle.(bucket).settled(l, nowMicros) //nolint:forcetypeassert // states of one limit are of one kind
+	return b.atMicros == o.atMicros && b.tokens.Cmp(o.tokens) == 0
 }

@@ -57,7 +57,7 @@ func (l limit) mark(nowMicros, newest int64) int64 {
 // weight is how much of a charge counts at an instant, in parts of the span:
 // 0 to all of it.
 func (l limit) weight(mark, nowMicros, newest int64) int64 {
-	counts := false
+	var counts bool
 	switch {
 	case l.aligned():
 		window := l.window(nowMicros, newest)
@@ -127,13 +127,19 @@ func (c charges) remaining(l limit, nowMicros int64) int64 {
 // charged adds a charge and forgets the ones that count no more.
 func (c charges) charged(l limit, cost, nowMicros int64) (after state, mark int64) {
 	mark = l.mark(nowMicros, c.newest())
-	made := charges{}
+	return c.counting(l, nowMicros, mark).with(mark, cost), mark
+}
+
+// counting is the charges that count at an instant, or would if they were of
+// more than nothing.
+func (c charges) counting(l limit, nowMicros, newest int64) charges {
+	var counting charges
 	for _, each := range c {
-		if l.weight(each.mark, nowMicros, mark) > 0 {
-			made = append(made, each)
+		if l.weight(each.mark, nowMicros, newest) > 0 {
+			counting = append(counting, each)
 		}
 	}
-	return made.with(mark, cost), mark
+	return counting
 }
 
 // with adds tokens at a mark.
@@ -194,10 +200,10 @@ func (c charges) capped(l limit) charges {
 	return c
 }
 
-// same says whether nothing of either counts any more, and the next charge
-// stands at the same instant.
-func (c charges) same(other state, l limit, nowMicros int64) bool {
-	o, ok := other.(charges)
-	return ok && c.used(l, nowMicros).Sign() == 0 && o.used(l, nowMicros).Sign() == 0 &&
-		l.mark(nowMicros, c.newest()) == l.mark(nowMicros, o.newest())
+// same says whether no charge counts any more, and one made now would stand
+// where it would if there had been none.
+func (c charges) same(idle state, l limit, nowMicros int64) bool {
+	newest, o := c.newest(), idle.(charges) //nolint:forcetypeassert // states of one limit are of one kind
+	return len(c.counting(l, nowMicros, newest)) == 0 && o.used(l, nowMicros).Sign() == 0 &&
+		l.mark(nowMicros, newest) == l.mark(nowMicros, o.newest())
 }

@@ -53,9 +53,9 @@ type state interface {
 	// rule `keep`.
 	crossed(before, after limit, installedAtMicros int64) state
 
-	// same says whether two states of the same kind give the same answers from
-	// the instant on, as long as the clock does not step back behind it.
-	same(other state, l limit, nowMicros int64) bool
+	// same says whether it gives the same answers as the idle state from the
+	// instant on, as long as the clock does not step back behind it.
+	same(idle state, l limit, nowMicros int64) bool
 }
 
 // unspent is a key that was never charged, of a policy installed at the
