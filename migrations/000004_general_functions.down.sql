@@ -2,8 +2,18 @@
 
 UPDATE ration.schema_version SET minor = 0;
 
-DROP FUNCTION ration.window_wait_v1, ration.window_room_v1, ration.log_wait_v1, ration.log_live_v1, ration.log_charged_v1,
-    ration.ready_v1;
+REVOKE SELECT ON ration.operation, ration.slot_parent, ration.slot FROM ration_service;
+
+DROP VIEW ration.log_now, ration.slot_now, ration.window_now;
+
+DROP FUNCTION ration.clean_operations_v1, ration.clean_slot_parents_v1, ration.clean_slots_v1, ration.clean_logs_v1,
+    ration.clean_windows_v1, ration.stretch_v1, ration.renew_slot_v1, ration.release_slot_v1, ration.settle_v1,
+    ration.settle_logs_v1, ration.settle_windows_v1, ration.settle_buckets_v1, ration.settling_v1,
+    ration.log_corrected_v1, ration.corrected_v1, ration.decide_v1, ration.decide_write_v1, ration.decide_lock_v1,
+    ration.decide_figures_v1, ration.decide_read_v1, ration.decide_replay_v1, ration.decide_guard_v1, ration.slots_v1,
+    ration.idle_log_v1, ration.log_wait_v1, ration.log_mark_v1, ration.log_live_v1, ration.log_charged_v1,
+    ration.segment_v1, ration.window_wait_v1, ration.window_room_v1, ration.window_at_v1, ration.state_place_v1,
+    ration.advisory_key_v1, ration.list_v1, ration.ready_v1;
 
 -- guard_v1: what stands before every decision: isolation level, shape of the arguments, life of the fast state,
 -- generation. Answers whether the call may decide: false means that it was matched under another generation.
@@ -40,6 +50,47 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'RN002', MESSAGE = 'the fast state was lost in a crash: call ration.recover_v1';
     END IF;
     RETURN v_generation = p_generation;
+END $$;
+
+-- clean_v1: deletes buckets that hold exactly what an idle bucket holds: then no answer changes, since an absent bucket
+-- is an idle bucket. Examines one stretch of keys a call; call it again from where it ended until that is NULL.
+--
+-- Arguments: the shard, the durability of the table, the key to go on behind (NULL: from the first), rows to examine.
+-- Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, ascending by key, by SKIP LOCKED: it never waits, and PostgreSQL checks a row again under
+--        its lock when another session has changed it since the look.
+-- SQLSTATE: RN003 from clock_v1; RN004 p_rows outside 1 to 10,000.
+CREATE OR REPLACE FUNCTION ration.clean_v1(
+    p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_table    text   := CASE WHEN p_durable THEN 'ration.bucket_durable' ELSE 'ration.bucket_fast' END;
+    v_now      bigint := ration.clock_v1(p_now);
+    v_after    uuid   := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
+    v_examined int;
+BEGIN
+    IF p_rows IS NULL OR p_rows NOT BETWEEN 1 AND 10000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call examines 1 to 10000 rows';
+    END IF;
+    -- Planned anew each time: once in a while, and over either table.
+    EXECUTE format('SELECT count(*), (array_agg(s.key ORDER BY s.key DESC))[1]
+                    FROM (SELECT b.key FROM %s AS b WHERE b.shard = $1 AND b.key > $2 ORDER BY b.key LIMIT $3) AS s', v_table)
+        INTO v_examined, o_last USING p_shard, v_after, p_rows;
+    EXECUTE format('DELETE FROM %1$s AS d
+                    USING (SELECT b.key FROM %1$s AS b JOIN ration.policy AS p ON p.number = b.policy
+                           WHERE b.shard = $1 AND b.key > $2 AND b.key <= $3 AND b.at <= $4 AND p.idle_at <= $4
+                             AND ration.balance_at_v1(b.policy, b.version, b.balance, b.at, $4)
+                               = ration.settled_v1(p.idle_balance, p.idle_at, $4, p.n, p.capacity_units)
+                           ORDER BY b.key FOR NO KEY UPDATE OF b SKIP LOCKED) AS idle
+                    WHERE d.shard = $1 AND d.key = idle.key', v_table)
+        USING p_shard, v_after, o_last, v_now;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+    IF v_examined < p_rows THEN
+        o_last := NULL;
+    END IF;
 END $$;
 
 -- recover_v1: after a crash emptied the unlogged tables, records the loss, sets what the buckets of fast policies start

@@ -52,6 +52,91 @@ BEGIN
     RETURN ration.ready_v1(p_fast, p_generation);
 END $$;
 
+-- list_v1: whether an argument is a list of so many values: one dimension counted from 1, without NULL.
+--
+-- Units: none. Clock: none. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.list_v1(p_values anyarray, p_length int)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT pg_catalog.cardinality(p_values) = p_length AND coalesce(pg_catalog.array_upper(p_values, 1), 0) = p_length
+           AND pg_catalog.array_position(p_values, NULL) IS NULL
+$$;
+
+-- advisory_key_v1: the number by which a key's or an operation's advisory lock is known: its first 64 bits.
+--
+-- Units: none. Clock: none. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.advisory_key_v1(p_key uuid)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ('x' || left(replace(p_key::text, '-', ''), 16))::bit(64)::bigint;
+
+-- state_place_v1: which table keeps a policy's state, by its place in the lock order: 1 bucket_fast, 2 bucket_durable,
+-- 3 window_fast, 4 window_durable, 5 log_fast, 6 log_durable, 7 slot_parent with slot, which are logged always.
+--
+-- Units: none. Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.state_place_v1(p_algorithm text, p_strict boolean, p_durability text)
+RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN p_algorithm = 'concurrency' THEN 7
+            ELSE CASE WHEN p_algorithm = 'token_bucket' THEN 1
+                      WHEN p_algorithm = 'sliding_window_log' OR p_strict THEN 5
+                      ELSE 3 END
+                 + CASE WHEN p_durability = 'durable' THEN 1 ELSE 0 END END;
+
+-- window_at_v1: what a row of windows counts at an instant: moved on to the window of that instant, but never back.
+--
+-- Arguments: the newest window that the row has seen, what was charged in it and in the one before; the window's length.
+-- Answers: the same of the window that counts at the instant.
+-- Units: tokens, microseconds. Clock: none, the instant is given. Locks: none. SQLSTATE: none.
+-- Note:  one query without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.window_at_v1(p_start bigint, p_current bigint, p_previous bigint, p_span bigint, p_now bigint)
+RETURNS TABLE (start bigint, current bigint, previous bigint) LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT greatest(p_start, w.due), CASE WHEN w.due <= p_start THEN p_current ELSE 0 END,
+           CASE WHEN w.due <= p_start THEN p_previous WHEN w.due = p_start + p_span THEN p_current ELSE 0 END
+    FROM (SELECT p_now - p_now % p_span AS due) AS w;
+END;
+
+-- window_room_v1: what may still be charged in a window at an instant. The one home of the window rules, with
+-- window_wait_v1: a fixed window counts what was charged in it; a sliding one adds what was charged in the window before,
+-- by the share of it that a window ending now would still reach.
+--
+-- Arguments: what was charged in this window and in the one before, the microseconds elapsed in it, window, limit.
+-- Answers: tokens; below zero when the limit was lowered or a settlement charged more.
+-- Units: tokens, microseconds. Clock: none.
+-- Locks: none. SQLSTATE: none: counts are at most twice the limit, and a sliding window's limit times its length is below 2^61.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.window_room_v1(
+    p_sliding boolean, p_current bigint, p_previous bigint, p_elapsed bigint, p_span bigint, p_limit bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN p_limit - p_current
+       - CASE WHEN p_sliding THEN (p_previous * (p_span - p_elapsed) + p_span - 1) / p_span ELSE 0 END;
+
+-- window_wait_v1: how long after its start a window first has room for a cost that it has none for now, if nothing else is
+-- charged: later in this window, in the next, where what is charged now weighs as what was charged before, or at the start
+-- of the one after.
+--
+-- Arguments: as window_room_v1; p_cost at most the limit.
+-- Units: tokens, microseconds from the window's start. Clock: none.
+-- Locks: none. SQLSTATE: none, as window_room_v1.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.window_wait_v1(
+    p_sliding boolean, p_current bigint, p_previous bigint, p_span bigint, p_limit bigint, p_cost bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN NOT p_sliding THEN p_span
+            WHEN p_previous > 0 AND (p_limit - p_current - p_cost) * p_span >= p_previous
+                THEN p_span - (p_limit - p_current - p_cost) * p_span / p_previous
+            WHEN p_current > 0 THEN p_span + greatest(0, p_span - (p_limit - p_cost) * p_span / p_current)
+            ELSE p_span END;
+
+-- segment_v1: how long a segment of a strict sliding window counter is: a sixtieth of its window, rounded up, so that sixty
+-- of them are never less than the window (policy.SegmentsPerWindow). NULL for every other limit.
+--
+-- Units: microseconds. Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.segment_v1(p_policy ration.policy)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN p_policy.strict THEN (p_policy.span + 59) / 60 END;
+
 -- log_charged_v1: a log with a charge more: behind its newest entry, or joined to it when that is of the same instant.
 --
 -- Arguments: pairs of instant and tokens, ascending by instant; p_at is not before the newest.
@@ -93,6 +178,16 @@ BEGIN
     SELECT coalesce(sum(o_live[2 * i]), 0) INTO o_used FROM generate_series(1, cardinality(o_live) / 2) AS i;
 END $$;
 
+-- log_mark_v1: the instant at which an entry of a log stands: its own, or the end of its segment in a log that counts in
+-- segments, so that the oldest segment counts whole.
+--
+-- Arguments: p_segment is the length of a segment, NULL where there are none.
+-- Units: microseconds. Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.log_mark_v1(p_at bigint, p_segment bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN p_segment IS NULL THEN p_at ELSE p_at - p_at % p_segment + p_segment END;
+
 -- log_wait_v1: the instant of the entry that has to leave a log, the oldest first, before so many tokens are free.
 --
 -- Arguments: pairs of instant and tokens, ascending by instant; p_extra tokens more stand at p_extra_at; p_lack is at most
@@ -121,37 +216,1151 @@ BEGIN
     RETURN p_extra_at;
 END $$;
 
--- window_room_v1: what may still be charged in a window at an instant. The one home of the window rules, with
--- window_wait_v1: a fixed window counts what was charged in it; a sliding one adds what was charged in the window before,
--- by the share of it that a window ending now would still reach.
+-- idle_log_v1: the log of a key that spent nothing: empty, but where a loss of state left the policy's idle keys spent.
 --
--- Arguments: what was charged in this window and in the one before, the microseconds elapsed in it, window, limit.
--- Answers: tokens; below zero when the limit was lowered or a settlement charged more.
--- Units: tokens, microseconds. Clock: none.
--- Locks: none. SQLSTATE: none: counts are at most twice the limit, and a sliding window's limit times its length is below 2^61.
+-- Units: microseconds, tokens. Clock: none. Locks: none. SQLSTATE: none.
 -- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
-CREATE OR REPLACE FUNCTION ration.window_room_v1(
-    p_sliding boolean, p_current bigint, p_previous bigint, p_elapsed bigint, p_span bigint, p_limit bigint)
-RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN p_limit - p_current
-       - CASE WHEN p_sliding THEN (p_previous * (p_span - p_elapsed) + p_span - 1) / p_span ELSE 0 END;
+CREATE OR REPLACE FUNCTION ration.idle_log_v1(p_policy ration.policy)
+RETURNS bigint[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN p_policy.idle_balance < p_policy.capacity
+            THEN ARRAY[ration.log_mark_v1(p_policy.idle_at, ration.segment_v1(p_policy)), p_policy.capacity - p_policy.idle_balance]
+            ELSE '{}'::bigint[] END;
 
--- window_wait_v1: how long after its start a window first has room for a cost that it has none for now, if nothing else is
--- charged: later in this window, in the next, where what is charged now weighs as what was charged before, or at the start
--- of the one after.
+-- slots_v1: the live slots of a concurrency key as a log: pairs of expiry and cost, ascending by expiry.
 --
--- Arguments: as window_room_v1; p_cost at most the limit.
--- Units: tokens, microseconds from the window's start. Clock: none.
--- Locks: none. SQLSTATE: none, as window_room_v1.
+-- Units: microseconds, units of concurrency. Clock: none, the instant is given. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.slots_v1(p_shard int, p_key uuid, p_now bigint)
+RETURNS bigint[] LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT coalesce(array_agg(v.value ORDER BY s.expires_at, s.id, v.place), '{}')
+    FROM ration.slot AS s CROSS JOIN LATERAL (VALUES (1, s.expires_at), (2, s.cost)) AS v (place, value)
+    WHERE s.shard = p_shard AND s.key = p_key AND s.expires_at > p_now;
+END;
+
+-- decide_guard_v1: the shape of decide_v1's arguments. That p_claims ascends is found out by decide_v1 on the way.
+--
+-- Units: tokens, microseconds. Clock: none. Locks: none.
+-- SQLSTATE: RN004 anything else than 1 to 1,024 claims with at most 1,024 checks and keys, all keys and all operations
+--           distinct, costs >= 1, stated costs and retention >= 0, a peek without operation, under `alone` one claim.
+CREATE OR REPLACE FUNCTION ration.decide_guard_v1(
+    p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies int[],
+    p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text)
+RETURNS void LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    v_claims constant int := cardinality(p_stated);
+    v_keys   constant int := cardinality(p_keys);
+    v_checks constant int := cardinality(p_claims);
+BEGIN
+    -- NULL must never stand for nothing to pay: each condition has to be true, not merely not false.
+    IF (p_generation IS NOT NULL AND p_retention >= 0 AND p_hold IN ('wait', 'skip', 'alone')
+        AND v_claims BETWEEN 1 AND 1024 AND v_keys <= 1024 AND v_checks <= 1024 AND (v_claims = 1 OR p_hold <> 'alone')
+        AND ration.list_v1(p_stated, v_claims) AND 0 <= ALL (p_stated) AND ration.list_v1(p_peeks, v_claims)
+        AND cardinality(p_operations) = v_claims AND array_upper(p_operations, 1) = v_claims
+        AND cardinality(p_contents) = v_claims AND array_upper(p_contents, 1) = v_claims
+        AND ration.list_v1(p_keys, v_keys) AND ration.list_v1(p_policies, v_keys)
+        AND ration.list_v1(p_claims, v_checks) AND ration.list_v1(p_cells, v_checks)
+        AND ration.list_v1(p_costs, v_checks) AND 1 <= ALL (p_costs) AND ration.list_v1(p_priced, v_checks)
+        AND v_keys = (SELECT count(DISTINCT k.key) FROM unnest(p_keys) AS k (key))
+        AND (array_remove(p_operations, NULL) = '{}'
+             OR NOT EXISTS (SELECT FROM unnest(p_operations, p_contents, p_peeks) AS c (operation, content, peek)
+                            WHERE c.operation IS NOT NULL AND (c.content IS NULL OR c.peek))
+                AND cardinality(array_remove(p_operations, NULL)) = (SELECT count(DISTINCT c.operation) FROM unnest(p_operations) AS c (operation)))
+       ) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'these arrays are no claims: see the header of decide_guard_v1';
+    END IF;
+END $$;
+
+-- decide_replay_v1: what decide_v1 finds under the operation ids of its claims: takes each id's advisory lock, if it is free,
+-- so that nobody else decides it until this transaction ends, and then reads, by a new statement, what is stored.
+--
+-- A stored outcome is that of the same request if the content is the same, and the stated cost; one that states none is the
+-- same as one that states what it would be charged.
+--
+-- Arguments: as decide_v1.
+-- Answers: by claim, statuses of decide_v1 (0: not decided yet, or no operation id); by part, those of replayed claims.
+-- Units: tokens, microseconds. Clock: none, the instant is given.
+-- Locks: advisory locks on operation ids, tried and never waited for. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.decide_replay_v1(
+    p_shard int, p_now bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_claims int[], p_costs bigint[],
+    OUT o_status int[], OUT o_allowed boolean[], OUT o_at bigint[], OUT o_claim int[], OUT o_policy int[], OUT o_version int[],
+    OUT o_admitted boolean[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[],
+    OUT o_slot uuid[], OUT o_slot_expires bigint[], OUT o_cost bigint[])
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_free boolean[];
+BEGIN
+    SELECT array_agg(CASE WHEN c.operation IS NOT NULL
+                          THEN pg_try_advisory_xact_lock(ration.advisory_key_v1(c.operation)) END ORDER BY c.claim)
+    INTO v_free
+    FROM unnest(p_operations) WITH ORDINALITY AS c (operation, claim);
+
+    WITH found AS MATERIALIZED (
+        SELECT c.claim::int, o.allowed, o.decided_at, o.parts,
+               CASE WHEN c.operation IS NULL THEN 0
+                    WHEN NOT v_free[c.claim] THEN 4
+                    WHEN o.allowed IS NULL THEN 0
+                    WHEN o.content = c.content AND (o.stated = c.stated OR (0 IN (o.stated, c.stated) AND o.price = coalesce(
+                             (SELECT max(p_costs[i]) FROM generate_series(1, cardinality(p_claims)) AS i WHERE p_claims[i] = c.claim),
+                             o.price))) THEN 2
+                    ELSE 3 END AS status
+        FROM unnest(p_operations, p_contents, p_stated) WITH ORDINALITY AS c (operation, content, stated, claim)
+        LEFT JOIN LATERAL (SELECT f.* FROM ration.operation AS f
+                           WHERE f.shard = p_shard AND f.key = c.operation AND v_free[c.claim] OFFSET 0) AS o ON true)
+    SELECT c.status, c.allowed, c.at, p.*
+    INTO o_status, o_allowed, o_at, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+         o_slot_expires, o_cost
+    FROM (SELECT array_agg(f.status ORDER BY f.claim) AS status, array_agg(coalesce(f.allowed AND f.status = 2, false) ORDER BY f.claim) AS allowed,
+                 array_agg(CASE WHEN f.status = 2 THEN f.decided_at ELSE p_now END ORDER BY f.claim) AS at
+          FROM found AS f) AS c
+    CROSS JOIN (SELECT array_agg(r.claim), array_agg(r.policy), array_agg(r.version), array_agg(r.admitted), array_agg(r.remaining),
+                       array_agg(r.retry_after), array_agg(r.reset_after), array_agg(r.slot), array_agg(r.slot_expires_at),
+                       array_agg(r.cost)
+                FROM (SELECT f.claim, u.* FROM found AS f CROSS JOIN LATERAL unnest(f.parts) WITH ORDINALITY AS u
+                      WHERE f.status = 2 ORDER BY f.claim, u.ordinality) AS r) AS p;
+END $$;
+
+-- decide_read_v1: what the keys of a decide_v1 call hold at an instant, in one statement: each under the policy version in
+-- force, carried over every change, with what has been earned or has expired by then. An absent row is an idle key.
+--
+-- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
+-- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
+--        o_places: where its state is kept, in the lock order: 1 bucket_fast, 2 bucket_durable, 3 window_fast,
+--        4 window_durable, 5 log_fast, 6 log_durable, 7 slot_parent; o_found: whether there is a row; o_room: what may be
+--        charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the tokens that count;
+--        o_at: the instant of the balance, the start of the window, the newest entry or expiry; o_marks: the instant
+--        under which a charge of now is kept; o_logs: the live entries, those of slots with their expiries as instants.
+-- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
+-- Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.decide_read_v1(
+    p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_needed boolean[], p_now bigint,
+    OUT o_places int[], OUT o_found boolean[], OUT o_enforced boolean[], OUT o_versions int[], OUT o_capacities bigint[],
+    OUT o_n bigint[], OUT o_d bigint[], OUT o_spans bigint[], OUT o_sliding boolean[], OUT o_room bigint[], OUT o_base bigint[],
+    OUT o_at bigint[], OUT o_previous bigint[], OUT o_marks bigint[], OUT o_logs ration.log_entries[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+BEGIN
+    SELECT array_agg(p.place), array_agg(s.found IS TRUE), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity),
+           array_agg(p.n), array_agg(p.d), array_agg(p.span), array_agg(p.sliding), array_agg(h.room), array_agg(h.base),
+           array_agg(h.at), array_agg(h.previous), array_agg(h.mark), array_agg(h.log)
+    INTO o_places, o_found, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_room, o_base, o_at,
+         o_previous, o_marks, o_logs
+    FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i ORDER BY 1) AS c
+    LEFT JOIN LATERAL (
+        SELECT f.number, f.version, f.capacity, f.capacity_units, f.n, f.d, f.idle_balance, f.idle_at, f.mode = 'enforce' AS enforced,
+               f.algorithm = 'sliding_window_counter' AND NOT f.strict AS sliding,
+               ration.segment_v1(f) AS segment, ration.idle_log_v1(f) AS idle_log,
+               CASE WHEN f.algorithm <> 'concurrency' THEN f.span ELSE 0 END AS counted,  -- for so long behind its instant
+               f.span, CASE WHEN f.algorithm = 'token_bucket' THEN 1 WHEN f.algorithm = 'concurrency' THEN 7
+                            WHEN f.strict OR f.algorithm = 'sliding_window_log' THEN 5 ELSE 3 END
+                       + CASE WHEN f.durability = 'durable' AND f.algorithm <> 'concurrency' THEN 1 ELSE 0 END AS place
+        FROM ration.policy AS f
+        WHERE f.number = p_policies[c.cell] AND f.generation <= p_generation AND p_needed[c.cell] OFFSET 0) AS p ON true
+    -- Each branch is run for the cells of its place alone.
+    LEFT JOIN LATERAL (
+        SELECT true AS found, b.version, b.balance AS count, b.at, 0::bigint AS previous, NULL::bigint[] AS entries
+        FROM ration.bucket_fast AS b WHERE p.place = 1 AND b.shard = p_shard AND b.key = p_keys[c.cell]
+        UNION ALL SELECT true, b.version, b.balance, b.at, 0, NULL
+        FROM ration.bucket_durable AS b WHERE p.place = 2 AND b.shard = p_shard AND b.key = p_keys[c.cell]
+        UNION ALL SELECT true, w.version, w.current, w.start, w.previous, NULL
+        FROM ration.window_fast AS w WHERE p.place = 3 AND w.shard = p_shard AND w.key = p_keys[c.cell]
+        UNION ALL SELECT true, w.version, w.current, w.start, w.previous, NULL
+        FROM ration.window_durable AS w WHERE p.place = 4 AND w.shard = p_shard AND w.key = p_keys[c.cell]
+        UNION ALL SELECT true, l.version, NULL, NULL, NULL, l.entries
+        FROM ration.log_fast AS l WHERE p.place = 5 AND l.shard = p_shard AND l.key = p_keys[c.cell]
+        UNION ALL SELECT true, l.version, NULL, NULL, NULL, l.entries
+        FROM ration.log_durable AS l WHERE p.place = 6 AND l.shard = p_shard AND l.key = p_keys[c.cell]
+        UNION ALL SELECT true, NULL, NULL, NULL, NULL, ration.slots_v1(p_shard, p_keys[c.cell], p_now)
+        FROM ration.slot_parent AS o WHERE p.place = 7 AND o.shard = p_shard AND o.key = p_keys[c.cell]
+        OFFSET 0) AS s ON true
+    LEFT JOIN LATERAL (
+        SELECT b.settled AS room, b.settled AS base, b.at, 0::bigint AS previous, p_now AS mark, NULL::ration.log_entries AS log
+        FROM (SELECT v.at, ration.settled_v1(v.balance, v.at, p_now, p.n, p.capacity_units) AS settled
+              FROM (SELECT coalesce(k.o_balance, s.count, p.idle_balance) AS balance, coalesce(k.o_at, s.at, p.idle_at) AS at
+                    FROM (SELECT) AS one
+                    LEFT JOIN LATERAL (SELECT y.o_balance, y.o_at
+                                       FROM ration.carry_v1(p.number, s.version, p.version, s.count, s.at) AS y
+                                       WHERE s.version < p.version OFFSET 0) AS k ON true) AS v) AS b
+        WHERE p.place <= 2
+        UNION ALL
+        SELECT ration.window_room_v1(p.sliding, w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity),
+               w.current, w.start, w.previous, w.start, NULL
+        FROM (SELECT greatest(v.start, v.due) AS start,
+                     CASE WHEN v.due <= v.start THEN v.current ELSE 0 END AS current,
+                     CASE WHEN v.due <= v.start THEN v.previous WHEN v.due = v.start + p.span THEN v.current ELSE 0 END AS previous
+              FROM (SELECT p_now - p_now % p.span AS due, coalesce(s.at, p.idle_at - p.idle_at % p.span) AS start,
+                           coalesce(s.count, p.capacity - p.idle_balance) AS current, coalesce(s.previous, 0) AS previous
+                    OFFSET 0) AS v OFFSET 0) AS w
+        WHERE p.place BETWEEN 3 AND 4
+        UNION ALL
+        SELECT p.capacity - l.o_used, l.o_used, l.o_live[cardinality(l.o_live) - 1], 0,
+               -- A charge stands at its instant, a segment's at the segment's end, a slot's at its expiry; but not before the newest.
+               CASE WHEN p.place = 7 THEN p_now + p.span
+                    ELSE greatest(ration.log_mark_v1(p_now, p.segment), l.o_live[cardinality(l.o_live) - 1]) END,
+               ROW (l.o_live)::ration.log_entries
+        FROM ration.log_live_v1(CASE WHEN s.found THEN s.entries ELSE p.idle_log END, p_now - p.counted) AS l
+        WHERE p.place >= 5
+        OFFSET 0) AS h ON true;
+END $$;
+
+-- decide_figures_v1: what decide_v1 tells of one check: what is left of its key, how long the same cost has to wait, and when
+-- nothing is spent any more.
+--
+-- Arguments: figures of the key as decide_read_v1 gives them; p_taken is what the call has charged to it up to and with
+--        this check. The wait is meaningful for a cost of at most the capacity that does not fit.
+-- Units: tokens, microseconds from p_now. Clock: none, the instant is given.
+-- Locks: none. SQLSTATE: none.
+-- Note:  one query without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.decide_figures_v1(
+    p_now bigint, p_place int, p_cost bigint, p_capacity bigint, p_taken bigint, p_n bigint, p_d bigint, p_span bigint,
+    p_sliding boolean, p_base bigint, p_at bigint, p_previous bigint, p_mark bigint, p_log ration.log_entries)
+RETURNS TABLE (remaining bigint, retry_after bigint, reset_after bigint)
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT (p_base - p_taken * p_d) / p_d,
+           ration.wait_v1(CASE WHEN p_cost <= p_capacity THEN p_cost * p_d END - (p_base - p_taken * p_d), p_n, p_at - p_now),
+           ration.wait_v1(p_capacity * p_d - (p_base - p_taken * p_d), p_n, p_at - p_now)
+    WHERE p_place <= 2
+    UNION ALL
+    SELECT ration.window_room_v1(p_sliding, p_base + p_taken, p_previous, greatest(0, p_now - p_at), p_span, p_capacity),
+           p_at - p_now + CASE WHEN p_cost <= p_capacity
+                               THEN ration.window_wait_v1(p_sliding, p_base + p_taken, p_previous, p_span, p_capacity, p_cost) END,
+           CASE WHEN p_base + p_taken > 0 THEN p_at - p_now + CASE WHEN p_sliding THEN 2 * p_span ELSE p_span END
+                WHEN p_sliding AND p_previous > 0 THEN p_at - p_now + p_span
+                ELSE 0 END
+    WHERE p_place BETWEEN 3 AND 4
+    UNION ALL
+    -- An entry counts for the window behind its instant, a slot until its expiry.
+    SELECT p_capacity - p_base - p_taken,
+           counted.span - p_now + ration.log_wait_v1((p_log).entries, p_taken, p_mark, p_base + p_taken + p_cost - p_capacity),
+           CASE WHEN p_base + p_taken = 0 THEN 0
+                ELSE counted.span - p_now + greatest(p_at, CASE WHEN p_taken > 0 THEN p_mark END) END
+    FROM (SELECT CASE WHEN p_place = 7 THEN 0 ELSE p_span END AS span) AS counted
+    WHERE p_place >= 5;
+END;
+
+-- decide_lock_v1: locks the rows of a decide_v1 call. Absent ones are inserted first, as idle keys; then all are locked in
+-- one ascending pass. Inserting before locking, each in the one order of places and keys, is what keeps calls that meet in
+-- several rows from waiting for each other in a circle.
+--
+-- Arguments: cells are the distinct keys of the call; p_wanted says which to lock, p_found which had a row a moment ago,
+--        p_places where they are kept (decide_read_v1). p_hold as in decide_v1.
+-- Answers: the cells whose rows are locked. One that is missing is held by another session ('skip'), absent ('skip'), was
+--        deleted meanwhile, or all are, when another call waits for one of the keys ('alone').
+-- Units: none. Clock: none.
+-- Locks: 'alone': the transaction's advisory locks on the first 64 bits of the keys, if all are free; then the rows, by place
+--        and key.
+-- SQLSTATE: 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
+    p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_found boolean[])
+RETURNS int[] LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_absent int[];  -- places that lack a row
+    v_locked int[];
+BEGIN
+    IF p_hold = 'skip' THEN
+        SELECT array_agg(q.cell) INTO v_locked
+        FROM (SELECT i AS cell, p_places[i] AS place, p_keys[i] AS key
+              FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i] ORDER BY 2, 3) AS q
+        LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_fast AS t
+                           WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l1 ON true
+        LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_durable AS t
+                           WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l2 ON true
+        LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_fast AS t
+                           WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l3 ON true
+        LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_durable AS t
+                           WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l4 ON true
+        LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_fast AS t
+                           WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l5 ON true
+        LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_durable AS t
+                           WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l6 ON true
+        LEFT JOIN LATERAL (SELECT true AS got FROM ration.slot_parent AS t
+                           WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l7 ON true
+        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got);
+        RETURN v_locked;
+    END IF;
+    IF p_hold = 'alone' AND NOT (
+        SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[i])))
+        FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i]) THEN
+        RETURN NULL;
+    END IF;
+
+    SELECT array_agg(DISTINCT p_places[i]) INTO v_absent
+    FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i] AND NOT p_found[i];
+    IF 1 = ANY (v_absent) THEN
+        INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
+        SELECT p.idle_balance, p.idle_at, p_keys[i], p_shard, p.number, p.version, 0
+        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
+        WHERE p_wanted[i] AND p_places[i] = 1 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+    END IF;
+    IF 2 = ANY (v_absent) THEN
+        INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
+        SELECT p.idle_balance, p.idle_at, p_keys[i], p_shard, p.number, p.version, 0
+        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
+        WHERE p_wanted[i] AND p_places[i] = 2 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+    END IF;
+    IF 3 = ANY (v_absent) THEN
+        INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
+        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[i], p_shard, p.number, p.version
+        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
+        WHERE p_wanted[i] AND p_places[i] = 3 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+    END IF;
+    IF 4 = ANY (v_absent) THEN
+        INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
+        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[i], p_shard, p.number, p.version
+        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
+        WHERE p_wanted[i] AND p_places[i] = 4 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+    END IF;
+    IF 5 = ANY (v_absent) THEN
+        INSERT INTO ration.log_fast (key, shard, policy, version, entries)
+        SELECT p_keys[i], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
+        WHERE p_wanted[i] AND p_places[i] = 5 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+    END IF;
+    IF 6 = ANY (v_absent) THEN
+        INSERT INTO ration.log_durable (key, shard, policy, version, entries)
+        SELECT p_keys[i], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
+        WHERE p_wanted[i] AND p_places[i] = 6 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+    END IF;
+    IF 7 = ANY (v_absent) THEN
+        INSERT INTO ration.slot_parent (key, shard, policy)
+        SELECT p_keys[i], p_shard, p_policies[i]
+        FROM generate_series(1, cardinality(p_keys)) AS i
+        WHERE p_wanted[i] AND p_places[i] = 7 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+    END IF;
+
+    SELECT array_agg(q.cell) INTO v_locked
+    FROM (SELECT i AS cell, p_places[i] AS place, p_keys[i] AS key
+          FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i] ORDER BY 2, 3) AS q
+    LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_fast AS t
+                       WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l1 ON true
+    LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_durable AS t
+                       WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l2 ON true
+    LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_fast AS t
+                       WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l3 ON true
+    LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_durable AS t
+                       WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l4 ON true
+    LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_fast AS t
+                       WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l5 ON true
+    LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_durable AS t
+                       WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l6 ON true
+    LEFT JOIN LATERAL (SELECT true AS got FROM ration.slot_parent AS t
+                       WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l7 ON true
+    WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got);
+    RETURN v_locked;
+END $$;
+
+-- decide_write_v1: writes what a decide_v1 call charged: each changed row once.
+--
+-- Arguments: cells are the distinct keys of the call, all figures as decide_read_v1 gives them under the locks; p_taken is
+--        what was charged to each, in tokens. Slots are inserted by decide_v1.
+-- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
+-- Locks: the caller has locked the rows. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.decide_write_v1(
+    p_shard int, p_now bigint, p_places int[], p_keys uuid[], p_versions int[], p_taken bigint[], p_d bigint[], p_base bigint[],
+    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
+RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_cells  int[];  -- charged, ascending by place and key, as they were locked
+    v_places int[];
+BEGIN
+    SELECT array_agg(q.cell), array_agg(q.place) INTO v_cells, v_places
+    FROM (SELECT i AS cell, p_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
+          WHERE p_taken[i] > 0 ORDER BY p_places[i], p_keys[i]) AS q;
+    IF 1 = ANY (v_places) THEN
+        UPDATE ration.bucket_fast AS t
+        SET balance = p_base[q.cell] - p_taken[q.cell] * p_d[q.cell], at = greatest(p_at[q.cell], p_now), version = p_versions[q.cell],
+            took = 1
+        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 OFFSET 0) AS q
+        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+    END IF;
+    IF 2 = ANY (v_places) THEN
+        UPDATE ration.bucket_durable AS t
+        SET balance = p_base[q.cell] - p_taken[q.cell] * p_d[q.cell], at = greatest(p_at[q.cell], p_now), version = p_versions[q.cell],
+            took = 1
+        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 OFFSET 0) AS q
+        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+    END IF;
+    IF 3 = ANY (v_places) THEN
+        UPDATE ration.window_fast AS t
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_taken[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
+        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 OFFSET 0) AS q
+        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+    END IF;
+    IF 4 = ANY (v_places) THEN
+        UPDATE ration.window_durable AS t
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_taken[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
+        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 OFFSET 0) AS q
+        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+    END IF;
+    IF 5 = ANY (v_places) THEN
+        UPDATE ration.log_fast AS t
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_taken[q.cell]), version = p_versions[q.cell]
+        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 OFFSET 0) AS q
+        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+    END IF;
+    IF 6 = ANY (v_places) THEN
+        UPDATE ration.log_durable AS t
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_taken[q.cell]), version = p_versions[q.cell]
+        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 OFFSET 0) AS q
+        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+    END IF;
+END $$;
+
+-- decide_v1: the general path: decides claims, each on any number of policies of any algorithm, all or nothing, in the order
+-- in which they stand; with operation ids, which replay what was decided before, and slots.
+--
+-- A first look reads every key without locks. A claim that an enforced policy denies there, and a peek, is answered from
+-- it, unless a claim before it may yet charge one of its keys. What is left has its rows locked, is read anew by a new
+-- statement, since one that waited for a lock still sees the other tables as they were, and is decided under the locks.
+--
+-- Arguments, by claim: p_operations names its operation id, NULL where it has none; p_contents the fingerprint of its
+--        request, p_stated its stated cost, 0 for none; p_peeks whether it only asks.
+--        By key: p_policies and p_keys, each key once.
+--        By check: p_claims the claim (from 1, ascending), p_cells the place of its key in p_keys, p_costs what it asks,
+--        p_priced whether that is the request's own cost, which a settlement replaces. A claim without checks has an
+--        operation id, and is only looked up.
+--        p_retention: how long outcomes of operation ids are kept at least. p_hold: what to do about rows that others hold:
+--        'wait' waits for them, until statement_timeout; 'skip' leaves them out and inserts nothing (an uncommitted insert of
+--        another session cannot be skipped); 'alone', with one claim, waits, but only if no other call waits so for its keys.
+-- Answers: o_stale, true when the policy set in force is not that of p_generation: then nothing was decided. Else by claim
+--        o_status: 0 again (a row was deleted meanwhile, or left out by the hold, or the policy changed), 1 decided,
+--        2 replayed, 3 the operation id belongs to another request, 4 another call decides the same operation id at this
+--        moment, 5 another session holds a row of it, 6 no checks and nothing stored; nothing was charged but under 1.
+--        o_allowed, and o_at, the instant of the decision. By part, in the order of claims and checks: o_claim, o_policy,
+--        o_version, o_admitted (this policy alone allows it), o_remaining, o_retry_after (0 when admitted, -1 never),
+--        o_reset_after, o_slot and o_slot_expires, o_cost (what was charged, 0 for nothing).
+-- Units: tokens, microseconds; waits are counted from o_at.
+-- Clock: clock_timestamp() before the first look and again behind the locks; p_now on a test clock.
+-- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
+--        decide_lock_v1.
+-- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend or
+--           a claim asks a key twice; 57014 statement_timeout, with nothing charged.
+CREATE OR REPLACE FUNCTION ration.decide_v1(
+    p_shard int, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[],
+    p_policies int[], p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[],
+    p_retention bigint, p_hold text DEFAULT 'wait', p_now bigint DEFAULT NULL,
+    OUT o_stale boolean, OUT o_now bigint, OUT o_status int[], OUT o_allowed boolean[], OUT o_at bigint[],
+    OUT o_claim int[], OUT o_policy int[], OUT o_version int[], OUT o_admitted boolean[], OUT o_remaining bigint[],
+    OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[],
+    OUT o_cost bigint[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_operating constant boolean := array_remove(p_operations, NULL) <> '{}';
+    v_claims    constant int     := cardinality(p_stated);
+    v_keys      constant int     := cardinality(p_keys);
+    v_checks    constant int     := cardinality(p_claims);
+    v_locked    boolean := false;  -- the second look, under the locks
+    s           record;            -- the keys, as decide_read_v1 gives them
+    v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
+    v_wanted    boolean[];                                            -- by key: claims that wait for the locks may charge it
+    v_rows      boolean[] := array_fill(false, ARRAY[v_keys]);        -- by key: its row is locked
+    v_room      bigint[];                                             -- by key: what may still be charged, in parts
+    v_taken     bigint[]  := array_fill(0::bigint, ARRAY[v_keys]);    -- by key: charged by this call, in tokens
+    v_before    bigint[]  := array_fill(0::bigint, ARRAY[v_checks]);  -- by check: v_taken before it
+    v_fits      boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check: its policy alone allows it
+    v_charged   boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check
+    v_slots     uuid[]    := array_fill(NULL::uuid, ARRAY[v_checks]); -- by check: the slot it acquired
+    v_answered  int[];    -- the checks of the claims that this look answers
+    v_first     int;      -- check of the claim in hand
+    v_check     int;
+    v_cell      int;
+    v_ok        boolean;  -- no enforced policy denies the claim in hand
+    v_waits     boolean;  -- it has a key that a claim before it may charge under the locks
+    v_open      boolean;  -- it has a key that cannot be decided
+    v_held      boolean;  -- and that is because others hold its row
+BEGIN
+    PERFORM ration.decide_guard_v1(p_generation, p_operations, p_contents, p_stated, p_peeks, p_policies, p_keys, p_claims,
+                                   p_cells, p_costs, p_priced, p_retention, p_hold);
+    o_now := ration.clock_v1(p_now);
+    s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
+    o_stale := NOT ration.ready_v1(s.o_places && ARRAY[1, 3, 5], p_generation);
+    IF o_stale THEN
+        RETURN;
+    END IF;
+    o_status := array_fill(0, ARRAY[v_claims]);
+    o_allowed := array_fill(false, ARRAY[v_claims]);
+    o_at := array_fill(o_now, ARRAY[v_claims]);
+    IF v_operating THEN
+        SELECT r.o_status, r.o_allowed, r.o_at, r.o_claim, r.o_policy, r.o_version, r.o_admitted, r.o_remaining, r.o_retry_after,
+               r.o_reset_after, r.o_slot, r.o_slot_expires, r.o_cost
+        INTO o_status, o_allowed, o_at, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+             o_slot_expires, o_cost
+        FROM ration.decide_replay_v1(p_shard, o_now, p_operations, p_contents, p_stated, p_claims, p_costs) AS r;
+    END IF;
+
+    LOOP
+        v_room := s.o_room;
+        v_wanted := array_fill(false, ARRAY[v_keys]);
+        v_answered := '{}';
+        v_check := 1;
+        FOR v_claim IN 1 .. v_claims LOOP
+            v_first := v_check;
+            v_ok := true;
+            v_waits := false;
+            v_open := false;
+            v_held := false;
+            WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
+                v_cell := p_cells[v_check];
+                v_check := v_check + 1;
+                CONTINUE WHEN o_status[v_claim] <> 0;
+                v_before[v_check - 1] := v_taken[v_cell];
+                v_fits[v_check - 1] := CASE WHEN p_costs[v_check - 1] <= s.o_capacities[v_cell]
+                                            THEN v_room[v_cell] >= p_costs[v_check - 1] * s.o_d[v_cell] ELSE false END;
+                v_ok := v_ok AND (v_fits[v_check - 1] OR NOT s.o_enforced[v_cell]);
+                v_waits := v_waits OR v_wanted[v_cell];
+                IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
+                    v_open := true;
+                    v_held := v_held OR (p_hold = 'skip' AND s.o_found[v_cell]);
+                END IF;
+            END LOOP;
+            IF o_status[v_claim] <> 0 THEN
+                CONTINUE;
+            ELSIF v_first = v_check THEN
+                o_status[v_claim] := 6;
+            ELSIF v_open THEN
+                IF v_held THEN
+                    o_status[v_claim] := 5;
+                END IF;
+            ELSIF v_waits OR (v_ok AND NOT p_peeks[v_claim] AND NOT v_locked) THEN
+                IF NOT p_peeks[v_claim] THEN
+                    FOR i IN v_first .. v_check - 1 LOOP
+                        v_wanted[p_cells[i]] := true;
+                    END LOOP;
+                END IF;
+            ELSE
+                o_status[v_claim] := 1;
+                o_allowed[v_claim] := v_ok;
+                o_at[v_claim] := o_now;
+                FOR i IN v_first .. v_check - 1 LOOP
+                    v_answered := v_answered || i;
+                    CONTINUE WHEN NOT v_ok OR NOT v_fits[i] OR p_peeks[v_claim];
+                    v_cell := p_cells[i];
+                    v_charged[i] := true;
+                    v_taken[v_cell] := v_taken[v_cell] + p_costs[i];
+                    v_room[v_cell] := v_room[v_cell] - p_costs[i] * s.o_d[v_cell];
+                    IF v_room[v_cell] < 0 THEN
+                        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a claim asks a key twice';
+                    END IF;
+                    IF s.o_places[v_cell] = 7 THEN
+                        v_slots[i] := gen_random_uuid();
+                    END IF;
+                END LOOP;
+            END IF;
+        END LOOP;
+        IF v_check <= v_checks THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the claims of the checks do not ascend from 1 to the number of claims';
+        END IF;
+
+        IF v_answered <> '{}' THEN
+            SELECT o_claim || array_agg(p_claims[k.i]), o_policy || array_agg(p_policies[k.cell]),
+                   o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(v_fits[k.i]),
+                   o_remaining || array_agg(greatest(0, f.remaining)),
+                   o_retry_after || array_agg(CASE WHEN v_fits[k.i] THEN 0 WHEN k.cost > k.capacity THEN -1
+                                                   ELSE greatest(1, f.retry_after) END),
+                   o_reset_after || array_agg(f.reset_after), o_slot || array_agg(v_slots[k.i]),
+                   o_slot_expires || array_agg(CASE WHEN v_slots[k.i] IS NOT NULL THEN s.o_marks[k.cell] END),
+                   o_cost || array_agg(CASE WHEN v_charged[k.i] THEN k.cost ELSE 0 END)
+            INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
+            FROM (SELECT a.i, p_cells[a.i] AS cell, p_costs[a.i] AS cost, s.o_capacities[p_cells[a.i]] AS capacity,
+                         v_before[a.i] + CASE WHEN v_charged[a.i] THEN p_costs[a.i] ELSE 0 END AS taken
+                  FROM unnest(v_answered) AS a (i) OFFSET 0) AS k
+            CROSS JOIN LATERAL ration.decide_figures_v1(
+                o_now, s.o_places[k.cell], k.cost, k.capacity, k.taken, s.o_n[k.cell], s.o_d[k.cell], s.o_spans[k.cell],
+                s.o_sliding[k.cell], s.o_base[k.cell], s.o_at[k.cell], s.o_previous[k.cell], s.o_marks[k.cell], s.o_logs[k.cell]) AS f;
+        END IF;
+        EXIT WHEN v_locked OR NOT true = ANY (v_wanted);
+
+        -- Only what is left is locked and read again.
+        v_needed := array_fill(false, ARRAY[v_keys]);
+        FOR i IN 1 .. v_checks LOOP
+            IF o_status[p_claims[i]] = 0 THEN
+                v_needed[p_cells[i]] := true;
+            END IF;
+        END LOOP;
+        FOREACH v_cell IN ARRAY coalesce(ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_found), '{}') LOOP
+            v_rows[v_cell] := true;
+        END LOOP;
+        v_locked := true;
+        o_now := ration.clock_v1(p_now);
+        s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
+    END LOOP;
+
+    IF o_claim <> ARRAY(SELECT c.claim FROM unnest(o_claim) AS c (claim) ORDER BY 1) THEN
+        -- Replays, the first and the second look were answered one after the other.
+        SELECT array_agg(p.claim), array_agg(p.policy), array_agg(p.version), array_agg(p.admitted), array_agg(p.remaining),
+               array_agg(p.retry_after), array_agg(p.reset_after), array_agg(p.slot), array_agg(p.slot_expires), array_agg(p.cost)
+        INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
+        FROM (SELECT * FROM unnest(o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+                                   o_slot_expires, o_cost) WITH ORDINALITY
+                       AS u (claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
+              ORDER BY u.claim, u.place) AS p;
+    END IF;
+    IF true = ANY (v_charged) THEN
+        PERFORM ration.decide_write_v1(p_shard, o_now, s.o_places, p_keys, s.o_versions, v_taken, s.o_d, s.o_base, s.o_at,
+                                       s.o_previous, s.o_marks, s.o_logs);
+        IF 7 = ANY (s.o_places) THEN
+            INSERT INTO ration.slot (expires_at, ttl, cost, id, key, shard, policy)
+            SELECT s.o_marks[p_cells[i]], s.o_spans[p_cells[i]], p_costs[i], v_slots[i], p_keys[p_cells[i]], p_shard, p_policies[p_cells[i]]
+            FROM generate_series(1, v_checks) AS i WHERE v_slots[i] IS NOT NULL;
+        END IF;
+    END IF;
+    IF v_operating THEN
+        INSERT INTO ration.operation (decided_at, expires_at, stated, price, key, content, shard, allowed, parts)
+        SELECT o_at[c.claim], o_at[c.claim] + p_retention, p_stated[c.claim], c.price, p_operations[c.claim], p_contents[c.claim],
+               p_shard, o_allowed[c.claim], c.parts
+        FROM (SELECT p.claim, max(p_costs[p.i]) AS price,
+                     array_agg(ROW (p.policy, p.version, p_keys[p_cells[p.i]], p.cost, p_priced[p.i], p.admitted, p.remaining,
+                                    p.retry_after, p.reset_after, CASE WHEN p.cost > 0 THEN s.o_marks[p_cells[p.i]] END, p.slot,
+                                    p.slot_expires)::ration.operation_part ORDER BY p.i) AS parts
+              FROM (SELECT u.*, array_position(p_claims, u.claim) - 1 + row_number() OVER (PARTITION BY u.claim ORDER BY u.place) AS i
+                    FROM unnest(o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+                                o_slot_expires, o_cost) WITH ORDINALITY
+                         AS u (claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
+                    WHERE o_status[u.claim] = 1 AND p_operations[u.claim] IS NOT NULL) AS p
+              GROUP BY p.claim) AS c;
+    END IF;
+    IF v_operating OR (true = ANY (v_charged) AND s.o_places && ARRAY[2, 4, 6, 7]) THEN
+        PERFORM ration.commit_durably_v1();
+    END IF;
+END $$;
+
+-- corrected_v1: by how much a settlement changes what a window or a log counts. The one home of that rule: the difference
+-- of the two costs, but an extra charge never raises a count above twice the limit, so that no arithmetic overflows.
+--
+-- Arguments: the cost charged and the actual one, what is counted together now, the limit.
+-- Answers: less than the difference of the costs when the extra charge was cut.
+-- Units: tokens. Clock: none. Locks: none. SQLSTATE: none: limits are below 2^62.
 -- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
-CREATE OR REPLACE FUNCTION ration.window_wait_v1(
-    p_sliding boolean, p_current bigint, p_previous bigint, p_span bigint, p_limit bigint, p_cost bigint)
+CREATE OR REPLACE FUNCTION ration.corrected_v1(p_charged bigint, p_actual bigint, p_counted bigint, p_limit bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN NOT p_sliding THEN p_span
-            WHEN p_previous > 0 AND (p_limit - p_current - p_cost) * p_span >= p_previous
-                THEN p_span - (p_limit - p_current - p_cost) * p_span / p_previous
-            WHEN p_current > 0 THEN p_span + greatest(0, p_span - (p_limit - p_cost) * p_span / p_current)
-            ELSE p_span END;
+RETURN least(p_actual - p_charged, greatest(0, 2 * p_limit - p_counted));
+
+-- log_corrected_v1: a log whose entry of an instant was settled to another cost. An entry of nothing is dropped.
+--
+-- Arguments: pairs of instant and tokens, ascending by instant; the instant of the entry; as corrected_v1.
+-- Answers: the log, NULL when it has no such entry; whether the extra charge was cut.
+-- Units: tokens, microseconds. Clock: none. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.log_corrected_v1(
+    p_entries bigint[], p_mark bigint, p_charged bigint, p_actual bigint, p_limit bigint,
+    OUT o_entries bigint[], OUT o_clamped boolean)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+DECLARE
+    v_counted bigint;
+    v_place   int;  -- where the entry's tokens stand
+    v_change  bigint;
+BEGIN
+    SELECT sum(p_entries[2 * i]), max(2 * i) FILTER (WHERE p_entries[2 * i - 1] = p_mark) INTO v_counted, v_place
+    FROM generate_series(1, cardinality(p_entries) / 2) AS i;
+    IF v_place IS NULL THEN
+        RETURN;
+    END IF;
+    v_change := ration.corrected_v1(p_charged, p_actual, v_counted, p_limit);
+    o_clamped := v_change < p_actual - p_charged;
+    IF p_entries[v_place] + v_change > 0 THEN
+        p_entries[v_place] := p_entries[v_place] + v_change;
+        o_entries := p_entries;
+    ELSE
+        o_entries := p_entries[:v_place - 2] || p_entries[v_place + 1:];
+    END IF;
+END $$;
+
+-- settling_v1: the parts of an operation whose charge a settlement replaces, each with its policy in force: those charged
+-- by the request's own cost, but for slots, which are released instead. A policy that is gone has none.
+--
+-- Answers: part, its number among p_parts from 1; place, see state_place_v1; its key, cost and mark; the policy's figures.
+-- Units: tokens, microseconds, units of 1/d token. Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.settling_v1(p_parts ration.operation_part[])
+RETURNS TABLE (part int, place int, key uuid, cost bigint, mark bigint, policy int, version int, n bigint, d bigint,
+               capacity bigint, capacity_units bigint, idle_balance bigint, idle_at bigint, span bigint, sliding boolean)
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT e.part::int, ration.state_place_v1(p.algorithm, p.strict, p.durability), e.key, e.cost, e.mark, p.number, p.version, p.n, p.d,
+           p.capacity, p.capacity_units, p.idle_balance, p.idle_at, p.span, p.algorithm = 'sliding_window_counter'
+    FROM unnest(p_parts) WITH ORDINALITY AS e (policy, version, key, cost, priced, admitted, remaining, retry_after, reset_after,
+                                               mark, slot, slot_expires_at, part)
+    JOIN ration.policy AS p ON p.number = e.policy
+    WHERE e.priced AND e.cost > 0 AND e.slot IS NULL;
+END;
+
+-- settle_buckets_v1: the token buckets of a settlement: each is brought to now under the version in force and given back
+-- what was charged, less what it came to cost; it never holds more than its capacity, nor owes more.
+--
+-- Arguments: p_parts as settling_v1; the actual cost; the instant of the settlement.
+-- Answers: the numbers of the parts that were applied, all of them, and of those whose extra charge was cut.
+-- Units: tokens, microseconds. Clock: none, the instant is given.
+-- Locks: the caller has locked the rows, and pins the plans. SQLSTATE: none: what may exceed 64 bits is numeric.
+CREATE OR REPLACE FUNCTION ration.settle_buckets_v1(
+    p_shard int, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied int[], OUT o_clamped int[])
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    WITH owed AS (
+        SELECT s.part, s.place, s.key, s.version, s.capacity_units, greatest(held.at, p_now) AS at,
+               ration.settled_v1(held.balance, held.at, p_now, s.n, s.capacity_units) + (s.cost - p_actual)::numeric * s.d AS balance
+        FROM ration.settling_v1(p_parts) AS s
+        CROSS JOIN LATERAL (
+            SELECT f.version, f.balance, f.at FROM ration.bucket_fast AS f
+            WHERE s.place = 1 AND f.shard = p_shard AND f.key = s.key
+            UNION ALL SELECT f.version, f.balance, f.at FROM ration.bucket_durable AS f
+            WHERE s.place = 2 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS b
+        LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(s.policy, b.version, s.version, b.balance, b.at) AS c
+                           WHERE b.version < s.version OFFSET 0) AS carried ON true  -- not called for rows in force
+        CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance) AS balance, coalesce(carried.o_at, b.at) AS at) AS held
+    ), outcome AS (
+        SELECT o.part, o.place, p_shard AS shard, o.key, o.version, o.at, o.balance < -o.capacity_units AS clamped,
+               least(o.capacity_units, greatest(-o.capacity_units, o.balance))::bigint AS balance
+        FROM owed AS o
+    ), fast AS (
+        UPDATE ration.bucket_fast AS b SET balance = o.balance, at = o.at, version = o.version
+        FROM outcome AS o WHERE o.place = 1 AND b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key
+    ), durable AS (
+        UPDATE ration.bucket_durable AS b SET balance = o.balance, at = o.at, version = o.version
+        FROM outcome AS o WHERE o.place = 2 AND b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key
+    )
+    SELECT array_agg(o.part), array_agg(o.part) FILTER (WHERE o.clamped) INTO o_applied, o_clamped FROM outcome AS o;
+END $$;
+
+-- settle_windows_v1: the windows of a settlement: what was charged is counted as what it came to cost, in the charge's own
+-- window, as long as the row still counts that one: as its current window, or a sliding one as the window before.
+--
+-- Arguments: p_parts as settling_v1; the actual cost.
+-- Answers: the numbers of the parts that were applied, and of those whose extra charge was cut.
+-- Units: tokens. Clock: none.
+-- Locks: the caller has locked the rows, and pins the plans. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.settle_windows_v1(
+    p_shard int, p_parts ration.operation_part[], p_actual bigint, OUT o_applied int[], OUT o_clamped int[])
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    WITH outcome AS (
+        SELECT s.part, s.place, p_shard AS shard, s.key, s.version, own.latest, c.change < p_actual - s.cost AS clamped,
+               greatest(0, own.count + c.change) AS count
+        FROM ration.settling_v1(p_parts) AS s
+        CROSS JOIN LATERAL (
+            SELECT f.start, f.current, f.previous FROM ration.window_fast AS f
+            WHERE s.place = 3 AND f.shard = p_shard AND f.key = s.key
+            UNION ALL SELECT f.start, f.current, f.previous FROM ration.window_durable AS f
+            WHERE s.place = 4 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS w
+        CROSS JOIN LATERAL (SELECT w.start = s.mark AS latest, CASE WHEN w.start = s.mark THEN w.current ELSE w.previous END AS count
+                            WHERE w.start = s.mark OR (s.sliding AND w.start = s.mark + s.span)) AS own
+        CROSS JOIN LATERAL (SELECT ration.corrected_v1(s.cost, p_actual, own.count, s.capacity) AS change) AS c
+    ), fast AS (
+        UPDATE ration.window_fast AS w
+        SET current = CASE WHEN o.latest THEN o.count ELSE w.current END, previous = CASE WHEN o.latest THEN w.previous ELSE o.count END,
+            version = o.version
+        FROM outcome AS o WHERE o.place = 3 AND w.shard = ANY (ARRAY[o.shard]) AND w.key = o.key
+    ), durable AS (
+        UPDATE ration.window_durable AS w
+        SET current = CASE WHEN o.latest THEN o.count ELSE w.current END, previous = CASE WHEN o.latest THEN w.previous ELSE o.count END,
+            version = o.version
+        FROM outcome AS o WHERE o.place = 4 AND w.shard = ANY (ARRAY[o.shard]) AND w.key = o.key
+    )
+    SELECT array_agg(o.part), array_agg(o.part) FILTER (WHERE o.clamped) INTO o_applied, o_clamped FROM outcome AS o;
+END $$;
+
+-- settle_logs_v1: the logs of a settlement: the entry of the charge is raised or lowered to what it came to cost, as long as
+-- the log still holds it.
+--
+-- Arguments: p_parts as settling_v1; the actual cost.
+-- Answers: the numbers of the parts that were applied, and of those whose extra charge was cut.
+-- Units: tokens. Clock: none.
+-- Locks: the caller has locked the rows, and pins the plans. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.settle_logs_v1(
+    p_shard int, p_parts ration.operation_part[], p_actual bigint, OUT o_applied int[], OUT o_clamped int[])
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    WITH outcome AS (
+        SELECT s.part, s.place, p_shard AS shard, s.key, s.version, c.o_entries AS entries, c.o_clamped AS clamped
+        FROM ration.settling_v1(p_parts) AS s
+        CROSS JOIN LATERAL (
+            SELECT f.entries FROM ration.log_fast AS f
+            WHERE s.place = 5 AND f.shard = p_shard AND f.key = s.key
+            UNION ALL SELECT f.entries FROM ration.log_durable AS f
+            WHERE s.place = 6 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS l
+        CROSS JOIN LATERAL ration.log_corrected_v1(l.entries, s.mark, s.cost, p_actual, s.capacity) AS c
+        WHERE c.o_entries IS NOT NULL
+    ), fast AS (
+        UPDATE ration.log_fast AS l SET entries = o.entries, version = o.version
+        FROM outcome AS o WHERE o.place = 5 AND l.shard = ANY (ARRAY[o.shard]) AND l.key = o.key
+    ), durable AS (
+        UPDATE ration.log_durable AS l SET entries = o.entries, version = o.version
+        FROM outcome AS o WHERE o.place = 6 AND l.shard = ANY (ARRAY[o.shard]) AND l.key = o.key
+    )
+    SELECT array_agg(o.part), array_agg(o.part) FILTER (WHERE o.clamped) INTO o_applied, o_clamped FROM outcome AS o;
+END $$;
+
+-- settle_v1: replaces, once, the cost that an operation was charged by what it came to cost, in the state of every policy
+-- that charged by the request's own cost, and records with the operation what became of each charge.
+--
+-- Arguments: p_operation is the key of the operation id; p_actual 0 gives everything back.
+-- Answers: o_status 0 settled | 1 settled before by the same cost | 2 settled before by another cost | 3 no such operation,
+--        or it was denied | 4 it was charged by concurrency alone: release its slots. With 0 and 1: o_at, when it was
+--        settled, and one entry for each charge, in the order of the decision (NULL when there was none): policy and version
+--        that charged, tokens before and after, whether the key's state was changed, and whether the extra charge went
+--        beyond what a key can owe and was cut there.
+--        A bucket is credited or charged as it stands now, from minus to plus its capacity. A window or a log is
+--        changed only while it still remembers the charge's own window or entry, up to twice the limit.
+-- Units: tokens, microseconds.
+-- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
+-- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table.
+-- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1; RN004 p_actual is NULL or below 0; 57014 statement_timeout, with
+--           nothing settled.
+CREATE OR REPLACE FUNCTION ration.settle_v1(
+    p_shard int, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL,
+    OUT o_status int, OUT o_at bigint, OUT o_policy int[], OUT o_version int[], OUT o_charged bigint[], OUT o_actual bigint[],
+    OUT o_applied boolean[], OUT o_clamped boolean[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+-- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_v1.
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_operation ration.operation;
+    v_parts     ration.operation_part[];  -- what was charged, in the order of the decision
+    v_places    int[];                    -- of the parts that this settlement may change
+    v_policies  int[];
+    v_keys      uuid[];
+    v_count     int;
+    v_locked    int := 0;
+    v_applied   int[];                    -- parts whose state was changed
+    v_clamped   int[];                    -- parts whose extra charge was cut
+BEGIN
+    PERFORM ration.ready_v1(false, NULL);
+    IF (p_actual >= 0) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'an actual cost is 0 or more';
+    END IF;
+    SELECT o.* INTO v_operation FROM ration.operation AS o
+    WHERE o.shard = p_shard AND o.key = p_operation FOR NO KEY UPDATE;
+    v_parts := ARRAY(SELECT v_operation.parts[i] FROM generate_subscripts(v_operation.parts, 1) AS i
+                     WHERE (v_operation.parts[i]).cost > 0 ORDER BY i);
+    o_status := CASE
+        WHEN v_operation.allowed IS NOT TRUE THEN 3
+        WHEN (SELECT bool_and(e.slot IS NOT NULL) FROM unnest(v_parts) AS e WHERE e.priced) THEN 4
+        WHEN v_operation.settled_cost = p_actual THEN 1
+        WHEN v_operation.settled_cost IS NOT NULL THEN 2
+        ELSE 0 END;
+
+    IF o_status = 0 THEN
+        PERFORM ration.commit_durably_v1();
+        SELECT count(*), array_agg(s.place), array_agg(s.policy), array_agg(s.key) INTO v_count, v_places, v_policies, v_keys
+        FROM ration.settling_v1(v_parts) AS s;
+        PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5], NULL);  -- the fast ones
+        WHILE v_locked < v_count LOOP  -- again only when the cleaner took a row between the look for it and the lock
+            v_locked := coalesce(cardinality(ration.decide_lock_v1(
+                p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys, array_fill(false, ARRAY[v_count]))), 0);
+        END LOOP;
+        o_at := ration.clock_v1(p_now);
+        -- New statements see every row as the lock holders before us left it.
+        SELECT coalesce(b.o_applied || w.o_applied || l.o_applied, '{}'), coalesce(b.o_clamped || w.o_clamped || l.o_clamped, '{}')
+        INTO v_applied, v_clamped
+        FROM ration.settle_buckets_v1(p_shard, v_parts, p_actual, o_at) AS b,
+             ration.settle_windows_v1(p_shard, v_parts, p_actual) AS w,
+             ration.settle_logs_v1(p_shard, v_parts, p_actual) AS l;
+        SELECT array_agg(ROW (e.policy, e.version, e.cost, CASE WHEN e.priced AND e.slot IS NULL THEN p_actual ELSE e.cost END,
+                              e.ordinality = ANY (v_applied), e.ordinality = ANY (v_clamped))::ration.settled_part ORDER BY e.ordinality)
+        INTO v_operation.settled
+        FROM unnest(v_parts) WITH ORDINALITY AS e;
+        UPDATE ration.operation AS o SET settled_at = o_at, settled_cost = p_actual, settled = v_operation.settled
+        WHERE o.shard = p_shard AND o.key = p_operation;
+    ELSIF o_status = 1 THEN
+        o_at := v_operation.settled_at;
+    END IF;
+    IF o_status IN (0, 1) THEN
+        SELECT array_agg(e.policy), array_agg(e.version), array_agg(e.charged), array_agg(e.actual), array_agg(e.applied),
+               array_agg(e.clamped)
+        INTO o_policy, o_version, o_charged, o_actual, o_applied, o_clamped
+        FROM unnest(v_operation.settled) AS e;
+    END IF;
+END $$;
+
+-- release_slot_v1: gives a slot back before it expires, whatever has become of its policy.
+--
+-- Answers: whether it was live until now; false when there is no such slot, or it has expired.
+-- Units: none. Clock: clock_timestamp() once, under the lock; p_now instead, where the database is marked as a test clock.
+-- Locks: the slot's row.
+-- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; 57014 statement_timeout, with nothing released.
+CREATE OR REPLACE FUNCTION ration.release_slot_v1(p_shard int, p_slot uuid, p_now bigint DEFAULT NULL)
+RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now bigint;
+BEGIN
+    PERFORM ration.ready_v1(false, NULL);
+    PERFORM ration.commit_durably_v1();
+    PERFORM FROM ration.slot AS s WHERE s.shard = p_shard AND s.id = p_slot FOR UPDATE;
+    v_now := ration.clock_v1(p_now);
+    DELETE FROM ration.slot AS s WHERE s.shard = p_shard AND s.id = p_slot AND s.expires_at > v_now;
+    RETURN FOUND;
+END $$;
+
+-- renew_slot_v1: lets a live slot live for its time again, from now on.
+--
+-- Answers: when it expires now; NULL when there is no such slot, or it has expired: then somebody else may have its place.
+-- Units: microseconds. Clock: clock_timestamp() once, under the lock; p_now instead, where the database is marked as a test
+--        clock.
+-- Locks: the key's row of ration.slot_parent, under which slots are acquired too: who acquires sees it expired, or renewed; then
+--        the slot's row.
+-- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; 57014 statement_timeout, with nothing renewed.
+CREATE OR REPLACE FUNCTION ration.renew_slot_v1(p_shard int, p_slot uuid, p_now bigint DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now     bigint;
+    v_expires bigint;
+BEGIN
+    PERFORM ration.ready_v1(false, NULL);
+    PERFORM ration.commit_durably_v1();
+    PERFORM FROM ration.slot_parent AS o
+    WHERE o.shard = p_shard AND o.key = (SELECT s.key FROM ration.slot AS s WHERE s.shard = p_shard AND s.id = p_slot)
+    FOR NO KEY UPDATE;
+    v_now := ration.clock_v1(p_now);
+    UPDATE ration.slot AS s SET expires_at = v_now + s.ttl
+    WHERE s.shard = p_shard AND s.id = p_slot AND s.expires_at > v_now
+    RETURNING s.expires_at INTO v_expires;
+    RETURN v_expires;
+END $$;
+
+-- stretch_v1: the next stretch of a table that a cleaner examines, so that a call is bounded whatever it finds.
+--
+-- Arguments: the table and its column behind the shard in its primary key; the shard, the key to go on behind (NULL: from the
+--        first), rows to examine.
+-- Answers: o_after and o_until, between which the stretch lies: behind the one, up to the other, which is NULL when nothing is
+--        there; o_last, where to go on behind, NULL when the end was reached.
+-- Units: rows. Clock: none. Locks: none.
+-- SQLSTATE: RN004 p_rows outside 1 to 10,000.
+CREATE OR REPLACE FUNCTION ration.stretch_v1(
+    p_table text, p_column text, p_shard int, p_after uuid, p_rows int, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid)
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_examined int;
+BEGIN
+    IF (p_rows BETWEEN 1 AND 10000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call examines 1 to 10000 rows';
+    END IF;
+    o_after := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
+    -- Planned anew each time: once in a while, and over any table.
+    EXECUTE format('SELECT count(*), (array_agg(s.key ORDER BY s.key DESC))[1]
+                    FROM (SELECT t.%2$I AS key FROM ration.%1$I AS t WHERE t.shard = $1 AND t.%2$I > $2 ORDER BY 1 LIMIT $3) AS s',
+                   p_table, p_column)
+        INTO v_examined, o_until USING p_shard, o_after, p_rows;
+    IF v_examined = p_rows THEN
+        o_last := o_until;
+    END IF;
+END $$;
+
+-- clean_v1: deletes buckets that hold exactly what an idle bucket holds: then no answer changes, since an absent bucket
+-- is an idle bucket. Examines one stretch of keys a call; call it again from where it ended until that is NULL.
+--
+-- Arguments: the shard, the durability of the table, the key to go on behind (NULL: from the first), rows to examine.
+-- Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, ascending by key, by SKIP LOCKED: it never waits, and PostgreSQL checks a row again under
+--        its lock when another session has changed it since the look.
+-- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_v1(
+    p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_table constant text   := CASE WHEN p_durable THEN 'bucket_durable' ELSE 'bucket_fast' END;
+    v_now   constant bigint := ration.clock_v1(p_now);
+    s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
+BEGIN
+    o_last := s.o_last;
+    -- Planned anew each time: once in a while, and over either table.
+    EXECUTE format('DELETE FROM ration.%1$I AS d
+                    USING (SELECT b.key FROM ration.%1$I AS b JOIN ration.policy AS p ON p.number = b.policy
+                           WHERE b.shard = $1 AND b.key > $2 AND b.key <= $3 AND b.at <= $4 AND p.idle_at <= $4
+                             AND ration.balance_at_v1(b.policy, b.version, b.balance, b.at, $4)
+                               = ration.settled_v1(p.idle_balance, p.idle_at, $4, p.n, p.capacity_units)
+                           ORDER BY b.key FOR NO KEY UPDATE OF b SKIP LOCKED) AS idle
+                    WHERE d.shard = $1 AND d.key = idle.key', v_table)
+        USING p_shard, s.o_after, s.o_until, v_now;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- clean_windows_v1: deletes windows that no later instant counts, where an idle key is as free: then no answer changes. A
+-- window counts until it has passed, and in a sliding one until the window behind it has passed too.
+--
+-- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, ascending by key, by SKIP LOCKED, as clean_v1 does.
+-- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_windows_v1(
+    p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_table constant text   := CASE WHEN p_durable THEN 'window_durable' ELSE 'window_fast' END;
+    v_now   constant bigint := ration.clock_v1(p_now);
+    s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
+BEGIN
+    o_last := s.o_last;
+    -- Planned anew each time: once in a while, and over either table.
+    EXECUTE format('DELETE FROM ration.%1$I AS d
+                    USING (SELECT w.key FROM ration.%1$I AS w JOIN ration.policy AS p ON p.number = w.policy
+                           CROSS JOIN LATERAL (SELECT p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END AS span) AS counts
+                           WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3 AND w.start + counts.span <= $4
+                             AND p.idle_at <= $4
+                             AND (p.idle_balance = p.capacity OR p.idle_at - p.idle_at %% p.span + counts.span <= $4)
+                           ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle
+                    WHERE d.shard = $1 AND d.key = idle.key', v_table)
+        USING p_shard, s.o_after, s.o_until, v_now;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- clean_logs_v1: deletes logs of which no entry counts any more, where an idle key is as free: then no answer changes.
+--
+-- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, ascending by key, by SKIP LOCKED, as clean_v1 does.
+-- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_logs_v1(
+    p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_table constant text   := CASE WHEN p_durable THEN 'log_durable' ELSE 'log_fast' END;
+    v_now   constant bigint := ration.clock_v1(p_now);
+    s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
+BEGIN
+    o_last := s.o_last;
+    -- Planned anew each time: once in a while, and over either table. The newest entry is the last pair.
+    EXECUTE format('DELETE FROM ration.%1$I AS d
+                    USING (SELECT l.key FROM ration.%1$I AS l JOIN ration.policy AS p ON p.number = l.policy
+                           CROSS JOIN LATERAL (SELECT ration.idle_log_v1(p) AS entries) AS idle
+                           WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3 AND p.idle_at <= $4
+                             AND coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
+                             AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true)
+                           ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED) AS idle
+                    WHERE d.shard = $1 AND d.key = idle.key', v_table)
+        USING p_shard, s.o_after, s.o_until, v_now;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- clean_slots_v1: deletes slots that have expired: those of holders that never came back. They counted no more.
+--
+-- Arguments: as clean_v1, but by the slots' ids. Answers: as clean_v1.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the slots it deletes, by SKIP LOCKED. SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_slots_v1(
+    p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now constant bigint := ration.clock_v1(p_now);
+    s              record := ration.stretch_v1('slot', 'id', p_shard, p_after, p_rows);
+BEGIN
+    o_last := s.o_last;
+    DELETE FROM ration.slot AS d
+    USING (SELECT t.id FROM ration.slot AS t
+           WHERE t.shard = p_shard AND t.id > s.o_after AND t.id <= s.o_until AND t.expires_at <= v_now
+           ORDER BY t.id FOR UPDATE SKIP LOCKED) AS expired
+    WHERE d.shard = p_shard AND d.id = expired.id;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- clean_slot_parents_v1: deletes the parents that have no slots: a key without one holds nothing.
+--
+-- Arguments: as clean_v1. Answers: as clean_v1.
+-- Units: rows. Clock: none; p_now is there for the sake of the others.
+-- Locks: parents without slots, ascending by key, by SKIP LOCKED. SQLSTATE: RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_slot_parents_v1(
+    p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    s      record := ration.stretch_v1('slot_parent', 'key', p_shard, p_after, p_rows);
+    v_held uuid[];
+BEGIN
+    o_last := s.o_last;
+    SELECT array_agg(f.key) INTO v_held
+    FROM (SELECT o.key FROM ration.slot_parent AS o
+          WHERE o.shard = p_shard AND o.key > s.o_after AND o.key <= s.o_until
+            AND NOT EXISTS (SELECT FROM ration.slot AS t WHERE t.shard = p_shard AND t.key = o.key)
+          ORDER BY o.key FOR UPDATE SKIP LOCKED) AS f;
+    -- A new statement: it sees the slots that were acquired before the locks were ours. Nobody acquires one without them.
+    DELETE FROM ration.slot_parent AS d
+    WHERE d.shard = p_shard AND d.key = ANY (v_held)
+      AND NOT EXISTS (SELECT FROM ration.slot AS t WHERE t.shard = p_shard AND t.key = d.key);
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- clean_operations_v1: deletes outcomes of operation ids that have been kept long enough, the oldest first.
+--
+-- Arguments: the shard, rows to delete at most. Answers: how many were deleted.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, by SKIP LOCKED: one that is being settled stays.
+-- SQLSTATE: RN003 from clock_v1; RN004 p_rows outside 1 to 10,000.
+CREATE OR REPLACE FUNCTION ration.clean_operations_v1(p_shard int, p_rows int, p_now bigint DEFAULT NULL)
+RETURNS int LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now constant bigint := ration.clock_v1(p_now);
+    v_deleted      int;
+BEGIN
+    IF (p_rows BETWEEN 1 AND 10000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call deletes 1 to 10000 rows';
+    END IF;
+    DELETE FROM ration.operation AS d
+    USING (SELECT o.key FROM ration.operation AS o
+           WHERE o.shard = p_shard AND o.expires_at <= v_now
+           ORDER BY o.expires_at LIMIT p_rows FOR UPDATE SKIP LOCKED) AS expired
+    WHERE d.shard = p_shard AND d.key = expired.key;
+    GET DIAGNOSTICS v_deleted = ROW_COUNT;
+    RETURN v_deleted;
+END $$;
 
 -- recover_v1: after a crash emptied the unlogged tables, records the loss, sets what the state of fast policies starts
 -- from, and begins a new incarnation. Until it has committed, every call on fast state ends in RN002.
@@ -315,22 +1524,69 @@ BEGIN
     PERFORM pg_notify('ration_policy', o_generation::text);
 END $$;
 
+-- log_now: every stored key of sliding window logs and strict sliding window counters as it is at this instant: what is used
+-- of its limit and when nothing is any more. For people; it reads without locks. A key that is not listed is idle.
+CREATE OR REPLACE VIEW ration.log_now AS
+SELECT p.id::text AS policy, l.key, l.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
+       to_timestamp((clock.now + f.reset_after) / 1000000.0) AS full_at
+FROM (SELECT f.shard, f.key, f.policy, f.entries FROM ration.log_fast AS f
+      UNION ALL
+      SELECT d.shard, d.key, d.policy, d.entries FROM ration.log_durable AS d) AS l
+JOIN ration.policy AS p ON p.number = l.policy
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+CROSS JOIN LATERAL ration.log_live_v1(l.entries, clock.now - p.span) AS held
+CROSS JOIN LATERAL (SELECT held.o_live[cardinality(held.o_live) - 1] AS at) AS newest
+CROSS JOIN LATERAL ration.decide_figures_v1(
+    clock.now, 5 /* state_place_v1 */, 1, p.capacity, 0, p.n, p.d, p.span, false,
+    held.o_used, newest.at, 0, newest.at, ROW (held.o_live)::ration.log_entries) AS f;
+
+-- slot_now: every live slot: whose it is, how much of its key's limit it holds and when it expires. For people; it reads
+-- without locks.
+CREATE OR REPLACE VIEW ration.slot_now AS
+SELECT p.id::text AS policy, s.key, s.shard, s.id AS slot, s.cost, p.capacity, to_timestamp(s.expires_at / 1000000.0) AS expires_at
+FROM ration.slot AS s
+JOIN ration.policy AS p ON p.number = s.policy
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+WHERE s.expires_at > clock.now;
+
+-- window_now: every stored key of fixed windows and sliding window counters as it is at this instant: what is used of its
+-- limit and when nothing is any more. For people; it reads without locks. A key that is not listed is idle. Logs, and strict
+-- counters, are in log_now.
+CREATE OR REPLACE VIEW ration.window_now AS
+SELECT p.id::text AS policy, w.key, w.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
+       to_timestamp((clock.now + f.reset_after) / 1000000.0) AS full_at
+FROM (SELECT f.shard, f.key, f.policy, f.start, f.current, f.previous FROM ration.window_fast AS f
+      UNION ALL
+      SELECT d.shard, d.key, d.policy, d.start, d.current, d.previous FROM ration.window_durable AS d) AS w
+JOIN ration.policy AS p ON p.number = w.policy
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+CROSS JOIN LATERAL ration.window_at_v1(w.start, w.current, w.previous, p.span, clock.now) AS held
+CROSS JOIN LATERAL ration.decide_figures_v1(
+    clock.now, 3 /* state_place_v1 */, 1, p.capacity, 0, p.n, p.d, p.span,
+    p.algorithm = 'sliding_window_counter', held.current, held.start, held.previous, held.start, NULL) AS f;
+
 -- Who may do what. Everything else is the owner's alone.
---   ration_service   the process: runs the decision functions, reads policies
+--   ration_service   the process: runs the decision functions, reads policies, slots and outcomes of operation ids
 --   ration_operator  people on duty: what readers see, and upkeep by hand. Policies are changed over HTTP, where they are checked
---   ration_reader    dashboards: reads policies, their history and the buckets
+--   ration_reader    dashboards: reads policies, their history and what every key has used
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ration FROM PUBLIC;
 GRANT USAGE ON SCHEMA ration TO ration_service, ration_operator, ration_reader;
 
 GRANT SELECT ON ration.schema_version, ration.policy_set, ration.policy, ration.policy_version, ration.audit, ration.state_loss
     TO ration_service, ration_operator, ration_reader;
-GRANT SELECT ON ration.bucket_now TO ration_service, ration_operator, ration_reader;
--- Called by the view with the rights of whoever looks.
+GRANT SELECT ON ration.operation, ration.slot_parent, ration.slot TO ration_service;
+GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slot_now
+    TO ration_service, ration_operator, ration_reader;
+-- Called by the views with the rights of whoever looks.
 GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
-    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1
+    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1,
+    ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1, ration.log_wait_v1,
+    ration.decide_figures_v1
     TO ration_service, ration_operator, ration_reader;
 
-GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.recover_v1 TO ration_service, ration_operator;
+GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,
+    ration.clean_slot_parents_v1, ration.clean_operations_v1, ration.recover_v1
+    TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
-    ration.put_policy_v1
+    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1
     TO ration_service;

@@ -27,6 +27,9 @@ unlogged table incarnation_marker
 unlogged table log_fast with fillfactor=90
 unlogged table window_fast with fillfactor=90
 view bucket_now
+view log_now
+view slot_now
+view window_now
 
 -- columns
 audit.id bigint not null identity always
@@ -75,6 +78,14 @@ log_fast.shard integer not null
 log_fast.policy integer not null
 log_fast.version integer not null
 log_fast.entries bigint[] not null storage e
+log_now.policy text
+log_now.key uuid
+log_now.shard integer
+log_now.durability text
+log_now.policy_version integer
+log_now.used bigint
+log_now.capacity bigint
+log_now.full_at timestamp with time zone
 operation.decided_at bigint not null
 operation.expires_at bigint not null
 operation.stated bigint not null
@@ -128,6 +139,13 @@ slot.id uuid not null
 slot.key uuid not null
 slot.shard integer not null
 slot.policy integer not null
+slot_now.policy text
+slot_now.key uuid
+slot_now.shard integer
+slot_now.slot uuid
+slot_now.cost bigint
+slot_now.capacity bigint
+slot_now.expires_at timestamp with time zone
 slot_parent.key uuid not null
 slot_parent.shard integer not null
 slot_parent.policy integer not null
@@ -151,6 +169,14 @@ window_fast.key uuid not null
 window_fast.shard integer not null
 window_fast.policy integer not null
 window_fast.version integer not null
+window_now.policy text
+window_now.key uuid
+window_now.shard integer
+window_now.durability text
+window_now.policy_version integer
+window_now.used bigint
+window_now.capacity bigint
+window_now.full_at timestamp with time zone
 
 -- constraints
 ration.audit audit_pkey PRIMARY KEY (id)
@@ -214,31 +240,61 @@ CREATE UNIQUE INDEX window_fast_pkey ON ration.window_fast USING btree (shard, k
 -- triggers
 
 -- functions
+function advisory_key_v1(p_key uuid) returns bigint language sql immutable parallel safe
 function balance_at_v1(p_policy integer, p_version integer, p_balance bigint, p_at bigint, p_now bigint) returns bigint language sql stable strict set search_path=pg_catalog, pg_temp
 function bucket_key(p_policy text, p_attributes jsonb) returns uuid language plpgsql stable strict set search_path=pg_catalog, pg_temp
 function canonical_target_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
+function clean_logs_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function clean_operations_v1(p_shard integer, p_rows integer, p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function clean_slot_parents_v1(p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function clean_slots_v1(p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function clean_windows_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clock_v1(p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile
 function commit_durably_v1() returns void language plpgsql volatile
 function configure_roles_v1() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp
+function corrected_v1(p_charged bigint, p_actual bigint, p_counted bigint, p_limit bigint) returns bigint language sql immutable parallel safe
+function decide_figures_v1(p_now bigint, p_place integer, p_cost bigint, p_capacity bigint, p_taken bigint, p_n bigint, p_d bigint, p_span bigint, p_sliding boolean, p_base bigint, p_at bigint, p_previous bigint, p_mark bigint, p_log ration.log_entries) returns TABLE(remaining bigint, retry_after bigint, reset_after bigint) language sql stable
+function decide_guard_v1(p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies integer[], p_keys uuid[], p_claims integer[], p_cells integer[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text) returns void language plpgsql immutable
+function decide_lock_v1(p_shard integer, p_hold text, p_wanted boolean[], p_places integer[], p_policies integer[], p_keys uuid[], p_found boolean[]) returns integer[] language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function decide_read_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_needed boolean[], p_now bigint, OUT o_places integer[], OUT o_found boolean[], OUT o_enforced boolean[], OUT o_versions integer[], OUT o_capacities bigint[], OUT o_n bigint[], OUT o_d bigint[], OUT o_spans bigint[], OUT o_sliding boolean[], OUT o_room bigint[], OUT o_base bigint[], OUT o_at bigint[], OUT o_previous bigint[], OUT o_marks bigint[], OUT o_logs ration.log_entries[]) returns record language plpgsql stable set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function decide_replay_v1(p_shard integer, p_now bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_claims integer[], p_costs bigint[], OUT o_status integer[], OUT o_allowed boolean[], OUT o_at bigint[], OUT o_claim integer[], OUT o_policy integer[], OUT o_version integer[], OUT o_admitted boolean[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[], OUT o_cost bigint[]) returns record language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function decide_v1(p_shard integer, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies integer[], p_keys uuid[], p_claims integer[], p_cells integer[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_status integer[], OUT o_allowed boolean[], OUT o_at bigint[], OUT o_claim integer[], OUT o_policy integer[], OUT o_version integer[], OUT o_admitted boolean[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[], OUT o_cost bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function decide_write_v1(p_shard integer, p_now bigint, p_places integer[], p_keys uuid[], p_versions integer[], p_taken bigint[], p_d bigint[], p_base bigint[], p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[]) returns void language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function fold_case_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
+function idle_log_v1(p_policy ration.policy) returns bigint[] language sql immutable parallel safe
 function key_address_v1(p_address inet, p_bits_v4 integer, p_bits_v6 integer, OUT name text, OUT value bytea) returns record language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function key_field_v1(p_field bytea) returns bytea language sql immutable parallel safe strict
+function list_v1(p_values anyarray, p_length integer) returns boolean language sql immutable parallel safe
 function log_charged_v1(p_entries bigint[], p_at bigint, p_tokens bigint) returns bigint[] language plpgsql immutable parallel safe
+function log_corrected_v1(p_entries bigint[], p_mark bigint, p_charged bigint, p_actual bigint, p_limit bigint, OUT o_entries bigint[], OUT o_clamped boolean) returns record language plpgsql immutable parallel safe
 function log_live_v1(p_entries bigint[], p_behind bigint, OUT o_live bigint[], OUT o_used bigint) returns record language plpgsql immutable parallel safe
+function log_mark_v1(p_at bigint, p_segment bigint) returns bigint language sql immutable parallel safe
 function log_wait_v1(p_entries bigint[], p_extra bigint, p_extra_at bigint, p_lack bigint) returns bigint language plpgsql immutable parallel safe
 function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function ready_v1(p_fast boolean, p_generation bigint) returns boolean language plpgsql stable
 function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function release_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function segment_v1(p_policy ration.policy) returns bigint language sql immutable parallel safe
+function settle_buckets_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
+function settle_logs_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
+function settle_v1(p_shard integer, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL::bigint, OUT o_status integer, OUT o_at bigint, OUT o_policy integer[], OUT o_version integer[], OUT o_charged bigint[], OUT o_actual bigint[], OUT o_applied boolean[], OUT o_clamped boolean[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function settle_windows_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settled_v1(p_balance bigint, p_at bigint, p_now bigint, p_rate bigint, p_capacity bigint) returns bigint language sql immutable parallel safe
+function settling_v1(p_parts ration.operation_part[]) returns TABLE(part integer, place integer, key uuid, cost bigint, mark bigint, policy integer, version integer, n bigint, d bigint, capacity bigint, capacity_units bigint, idle_balance bigint, idle_at bigint, span bigint, sliding boolean) language sql stable
+function slots_v1(p_shard integer, p_key uuid, p_now bigint) returns bigint[] language sql stable
+function state_place_v1(p_algorithm text, p_strict boolean, p_durability text) returns integer language sql immutable parallel safe
+function stretch_v1(p_table text, p_column text, p_shard integer, p_after uuid, p_rows integer, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid) returns record language plpgsql stable
 function take_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function take_new_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function take_new_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function take_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function use_test_clock_v1() returns void language sql volatile set search_path=pg_catalog, pg_temp
 function wait_v1(p_units bigint, p_rate bigint, p_ahead bigint) returns bigint language sql immutable parallel safe
+function window_at_v1(p_start bigint, p_current bigint, p_previous bigint, p_span bigint, p_now bigint) returns TABLE(start bigint, current bigint, previous bigint) language sql immutable parallel safe
 function window_room_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_elapsed bigint, p_span bigint, p_limit bigint) returns bigint language sql immutable parallel safe
 function window_wait_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_span bigint, p_limit bigint, p_cost bigint) returns bigint language sql immutable parallel safe
 
@@ -255,11 +311,25 @@ function canonical_target_v1(text) to ration_service: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_operator: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_reader: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_service: EXECUTE
+function clean_logs_v1(boolean, integer, uuid, integer, bigint) to ration_operator: EXECUTE
+function clean_logs_v1(boolean, integer, uuid, integer, bigint) to ration_service: EXECUTE
+function clean_operations_v1(integer, integer, bigint) to ration_operator: EXECUTE
+function clean_operations_v1(integer, integer, bigint) to ration_service: EXECUTE
+function clean_slot_parents_v1(integer, uuid, integer, bigint) to ration_operator: EXECUTE
+function clean_slot_parents_v1(integer, uuid, integer, bigint) to ration_service: EXECUTE
+function clean_slots_v1(integer, uuid, integer, bigint) to ration_operator: EXECUTE
+function clean_slots_v1(integer, uuid, integer, bigint) to ration_service: EXECUTE
 function clean_v1(boolean, integer, uuid, integer, bigint) to ration_operator: EXECUTE
 function clean_v1(boolean, integer, uuid, integer, bigint) to ration_service: EXECUTE
+function clean_windows_v1(boolean, integer, uuid, integer, bigint) to ration_operator: EXECUTE
+function clean_windows_v1(boolean, integer, uuid, integer, bigint) to ration_service: EXECUTE
 function clock_v1(bigint) to ration_operator: EXECUTE
 function clock_v1(bigint) to ration_reader: EXECUTE
 function clock_v1(bigint) to ration_service: EXECUTE
+function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_operator: EXECUTE
+function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_reader: EXECUTE
+function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_service: EXECUTE
+function decide_v1(integer, bigint, uuid[], uuid[], bigint[], boolean[], integer[], uuid[], integer[], integer[], bigint[], boolean[], bigint, text, bigint) to ration_service: EXECUTE
 function fold_case_v1(text) to ration_operator: EXECUTE
 function fold_case_v1(text) to ration_reader: EXECUTE
 function fold_case_v1(text) to ration_service: EXECUTE
@@ -269,9 +339,18 @@ function key_address_v1(inet, integer, integer) to ration_service: EXECUTE
 function key_field_v1(bytea) to ration_operator: EXECUTE
 function key_field_v1(bytea) to ration_reader: EXECUTE
 function key_field_v1(bytea) to ration_service: EXECUTE
+function log_live_v1(bigint[], bigint) to ration_operator: EXECUTE
+function log_live_v1(bigint[], bigint) to ration_reader: EXECUTE
+function log_live_v1(bigint[], bigint) to ration_service: EXECUTE
+function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_operator: EXECUTE
+function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_reader: EXECUTE
+function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_service: EXECUTE
 function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, bigint) to ration_service: EXECUTE
 function recover_v1(bigint) to ration_operator: EXECUTE
 function recover_v1(bigint) to ration_service: EXECUTE
+function release_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
+function renew_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
+function settle_v1(integer, uuid, bigint, bigint) to ration_service: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
@@ -282,12 +361,25 @@ function take_v1(integer, bigint, integer[], uuid[], bigint[], integer[], bigint
 function wait_v1(bigint, bigint, bigint) to ration_operator: EXECUTE
 function wait_v1(bigint, bigint, bigint) to ration_reader: EXECUTE
 function wait_v1(bigint, bigint, bigint) to ration_service: EXECUTE
+function window_at_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
+function window_at_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
+function window_at_v1(bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
+function window_room_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
+function window_room_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
+function window_room_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
+function window_wait_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
+function window_wait_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
+function window_wait_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
 relation audit to ration_operator: SELECT
 relation audit to ration_reader: SELECT
 relation audit to ration_service: SELECT
 relation bucket_now to ration_operator: SELECT
 relation bucket_now to ration_reader: SELECT
 relation bucket_now to ration_service: SELECT
+relation log_now to ration_operator: SELECT
+relation log_now to ration_reader: SELECT
+relation log_now to ration_service: SELECT
+relation operation to ration_service: SELECT
 relation policy to ration_operator: SELECT
 relation policy to ration_reader: SELECT
 relation policy to ration_service: SELECT
@@ -300,9 +392,17 @@ relation policy_version to ration_service: SELECT
 relation schema_version to ration_operator: SELECT
 relation schema_version to ration_reader: SELECT
 relation schema_version to ration_service: SELECT
+relation slot to ration_service: SELECT
+relation slot_now to ration_operator: SELECT
+relation slot_now to ration_reader: SELECT
+relation slot_now to ration_service: SELECT
+relation slot_parent to ration_service: SELECT
 relation state_loss to ration_operator: SELECT
 relation state_loss to ration_reader: SELECT
 relation state_loss to ration_service: SELECT
+relation window_now to ration_operator: SELECT
+relation window_now to ration_reader: SELECT
+relation window_now to ration_service: SELECT
 
 -- roles
 role ration_operator nologin

@@ -6,35 +6,26 @@
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the rows it deletes, ascending by key, by SKIP LOCKED: it never waits, and PostgreSQL checks a row again under
 --        its lock when another session has changed it since the look.
--- SQLSTATE: RN003 from clock_v1; RN004 p_rows outside 1 to 10,000.
+-- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_v1(
     p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_table    text   := CASE WHEN p_durable THEN 'ration.bucket_durable' ELSE 'ration.bucket_fast' END;
-    v_now      bigint := ration.clock_v1(p_now);
-    v_after    uuid   := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
-    v_examined int;
+    v_table constant text   := CASE WHEN p_durable THEN 'bucket_durable' ELSE 'bucket_fast' END;
+    v_now   constant bigint := ration.clock_v1(p_now);
+    s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
 BEGIN
-    IF p_rows IS NULL OR p_rows NOT BETWEEN 1 AND 10000 THEN
-        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call examines 1 to 10000 rows';
-    END IF;
+    o_last := s.o_last;
     -- Planned anew each time: once in a while, and over either table.
-    EXECUTE format('SELECT count(*), (array_agg(s.key ORDER BY s.key DESC))[1]
-                    FROM (SELECT b.key FROM %s AS b WHERE b.shard = $1 AND b.key > $2 ORDER BY b.key LIMIT $3) AS s', v_table)
-        INTO v_examined, o_last USING p_shard, v_after, p_rows;
-    EXECUTE format('DELETE FROM %1$s AS d
-                    USING (SELECT b.key FROM %1$s AS b JOIN ration.policy AS p ON p.number = b.policy
+    EXECUTE format('DELETE FROM ration.%1$I AS d
+                    USING (SELECT b.key FROM ration.%1$I AS b JOIN ration.policy AS p ON p.number = b.policy
                            WHERE b.shard = $1 AND b.key > $2 AND b.key <= $3 AND b.at <= $4 AND p.idle_at <= $4
                              AND ration.balance_at_v1(b.policy, b.version, b.balance, b.at, $4)
                                = ration.settled_v1(p.idle_balance, p.idle_at, $4, p.n, p.capacity_units)
                            ORDER BY b.key FOR NO KEY UPDATE OF b SKIP LOCKED) AS idle
                     WHERE d.shard = $1 AND d.key = idle.key', v_table)
-        USING p_shard, v_after, o_last, v_now;
+        USING p_shard, s.o_after, s.o_until, v_now;
     GET DIAGNOSTICS o_deleted = ROW_COUNT;
-    IF v_examined < p_rows THEN
-        o_last := NULL;
-    END IF;
 END $$;
