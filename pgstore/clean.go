@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/rationhq/ration/policy"
 )
 
 // cleanRows is what one call examines: few enough that it holds rows for
@@ -18,33 +16,59 @@ const cleanRows = 500
 // part of the database's time however many rows there are.
 const cleanPause = 20 * time.Millisecond
 
-// cleanRoundPause is between two rounds over both tables.
+// cleanRoundPause is between two rounds over all tables.
 const cleanRoundPause = time.Minute
 
-// Clean deletes, in one round over both tables, the buckets that hold exactly
-// what an idle bucket holds: no answer changes. pause is between two calls.
-// The instant is nowMicros on a test clock, 0 in production.
+// cleanedByKey are the functions that walk through a table in stretches, each
+// from behind the key that the one before ended at, with their arguments
+// before that key.
+var cleanedByKey = [...]string{
+	"clean_v1(false, 0", "clean_v1(true, 0",
+	"clean_windows_v1(false, 0", "clean_windows_v1(true, 0",
+	"clean_logs_v1(false, 0", "clean_logs_v1(true, 0",
+	"clean_slots_v1(0", "clean_slot_parents_v1(0", // slots first: a parent without any goes in the same round
+}
+
+// Clean deletes, in one round over all tables, what no answer changes without:
+// state that is like an absent key's, slots that have expired, and outcomes of
+// operation ids whose retention is over. pause is between two calls. The
+// instant is nowMicros on a test clock, 0 in production.
 func (s *Store) Clean(ctx context.Context, pause time.Duration, nowMicros int64) (deleted int, err error) {
-	for _, durability := range [...]policy.Durability{policy.Fast, policy.Durable} {
+	for _, function := range cleanedByKey {
 		var last *string
-		for {
-			var n int
-			err := s.control(ctx, "clean", func(ctx context.Context, tx pgx.Tx) error {
-				return tx.QueryRow(ctx, `
-					SELECT c.o_deleted, c.o_last::text
-					FROM ration.clean_v1($1, 0, $2::uuid, $3, nullif($4::bigint, 0)) AS c`,
-					durability == policy.Durable, last, cleanRows, nowMicros).Scan(&n, &last)
-			})
-			if err != nil {
-				return deleted, err
-			}
-			deleted += n
-			if last == nil {
-				break
-			}
-			if !rest(ctx, pause) {
-				return deleted, ctx.Err()
-			}
+		n, err := s.cleanOn(ctx, pause, func(ctx context.Context, tx pgx.Tx) (n int, more bool, err error) {
+			err = tx.QueryRow(ctx, "SELECT c.o_deleted, c.o_last::text FROM ration."+function+", $1::uuid, $2, nullif($3::bigint, 0)) AS c",
+				last, cleanRows, nowMicros).Scan(&n, &last)
+			return n, last != nil, err
+		})
+		if deleted += n; err != nil {
+			return deleted, err
+		}
+	}
+	n, err := s.cleanOn(ctx, pause, func(ctx context.Context, tx pgx.Tx) (n int, more bool, err error) {
+		err = tx.QueryRow(ctx, "SELECT ration.clean_operations_v1(0, $1, nullif($2::bigint, 0))", cleanRows, nowMicros).Scan(&n)
+		return n, n == cleanRows, err
+	})
+	return deleted + n, err
+}
+
+// cleanOn makes calls, each in a transaction of its own, as long as there is
+// more to do.
+func (s *Store) cleanOn(
+	ctx context.Context, pause time.Duration, call func(context.Context, pgx.Tx) (n int, more bool, err error),
+) (deleted int, err error) {
+	for more := true; more; {
+		var n int
+		err := s.control(ctx, "clean", func(ctx context.Context, tx pgx.Tx) (err error) {
+			n, more, err = call(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return deleted, err
+		}
+		deleted += n
+		if more && !rest(ctx, pause) {
+			return deleted, ctx.Err()
 		}
 	}
 	return deleted, nil
@@ -58,9 +82,9 @@ func (s *Store) RunCleaner(ctx context.Context, log *slog.Logger) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			log.WarnContext(ctx, "cleaning idle buckets broke off", "error", err)
+			log.WarnContext(ctx, "cleaning broke off", "error", err)
 		case deleted > 0:
-			log.DebugContext(ctx, "cleaned idle buckets", "deleted", deleted)
+			log.DebugContext(ctx, "cleaned", "deleted", deleted)
 		}
 	}
 	return nil

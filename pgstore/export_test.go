@@ -22,3 +22,17 @@ func (s *Session) Work() { s.usedAt = time.Now() }
 func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (*policy.Installed, bool, error) {
 	return s.putAt(ctx, put, nowMicros)
 }
+
+// SettleAt, ReleaseSlotAt and RenewSlotAt are Settle, ReleaseSlot and RenewSlot
+// at an instant of a test clock.
+func (s *Store) SettleAt(ctx context.Context, settlement policy.Settlement, nowMicros int64) (policy.Settled, error) {
+	return s.settleAt(ctx, settlement, nowMicros)
+}
+
+func (s *Store) ReleaseSlotAt(ctx context.Context, id policy.SlotID, nowMicros int64) (released bool, err error) {
+	return s.releaseSlotAt(ctx, id, nowMicros)
+}
+
+func (s *Store) RenewSlotAt(ctx context.Context, id policy.SlotID, nowMicros int64) (expiresAtMicros int64, renewed bool, err error) {
+	return s.renewSlotAt(ctx, id, nowMicros)
+}

@@ -33,5 +33,5 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 }
 
 // PoolStat gives the state of the pool for policies and upkeep; the sessions
-// that decide are not of it.
+// that decide are not of it, nor those about operations and slots.
 func (s *Store) PoolStat() *pgxpool.Stat { return s.pool.Stat() }

@@ -31,10 +31,14 @@ func (s *Store) putAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 		var outcome string
 		var version int
 		var restarts []string
+		rate := limit.Rate
+		if limit.Algorithm != policy.TokenBucket {
+			rate = policy.Rate{N: 1, D: 1} // its tokens are its units
+		}
 		err := tx.QueryRow(ctx, `
 			SELECT r.o_outcome, r.o_version, r.o_restarts
 			FROM ration.put_policy_v1($1, $2, $3::json, $4, $5, $6, $7, $8, $9, $10, nullif($11::bigint, 0)) AS r`,
-			put.ID, put.Expected, string(put.Change.Spec.JSON()), limit.Rate.N, limit.Rate.D, limit.Capacity,
+			put.ID, put.Expected, string(put.Change.Spec.JSON()), rate.N, rate.D, limit.Capacity,
 			put.Change.Balances.String(), put.Actor, put.Change.Reason, put.RequestID, nowMicros).Scan(&outcome, &version, &restarts)
 		switch {
 		case err != nil:
@@ -80,6 +84,16 @@ func (s *Store) Get(ctx context.Context, id string) (installed *policy.Installed
 func (s *Store) Version(ctx context.Context, id string, version int) (installed *policy.Installed, err error) {
 	err = s.control(ctx, "read a policy's version", func(ctx context.Context, tx pgx.Tx) error {
 		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", id, version))
+		return err
+	})
+	return installed, err
+}
+
+// Installed gives one version of a policy by the store's number of it, in
+// force or not, or not-found.
+func (s *Store) Installed(ctx context.Context, number int32, version int) (installed *policy.Installed, err error) {
+	err = s.operate(ctx, "read a policy's version", func(ctx context.Context, conn *pgx.Conn) error {
+		installed, err = one(conn.Query(ctx, installedSQL+"p.number = $1 AND v.version = $2", number, version))
 		return err
 	})
 	return installed, err

@@ -19,11 +19,12 @@ import (
 // for concurrent use. It connects when it is first used and again after its
 // connection broke.
 type Session struct {
-	store     *Store
-	conn      *pgx.Conn
-	usedAt    time.Time // when the last call began or the connection was made
-	prepared  map[string]*pgconn.StatementDescription
-	arguments arguments
+	store    *Store
+	conn     *pgx.Conn
+	usedAt   time.Time // when the last call began or the connection was made
+	prepared map[string]*pgconn.StatementDescription
+	batches  arguments
+	claims   claimArguments
 }
 
 // NewSession makes a session that is not connected yet.
@@ -32,13 +33,16 @@ func (s *Store) NewSession() *Session {
 }
 
 // The texts of the decision functions' calls, with the results that decode
-// reads, by name: a function may come to answer more.
+// and decodeVerdicts read, by name: a function may come to answer more.
 const (
 	answered          = "SELECT o_stale, o_now, o_element, o_admitted, o_remaining, o_retry_after, o_reset_after FROM ration."
 	takeSQL           = answered + "take_v1($1, $2, $3, $4, $5, $6, $7)"
 	takeDurableSQL    = answered + "take_durable_v1($1, $2, $3, $4, $5, $6, $7)"
 	takeNewSQL        = answered + "take_new_v1($1, $2, $3, $4, $5, $6, $7, $8)"
 	takeNewDurableSQL = answered + "take_new_durable_v1($1, $2, $3, $4, $5, $6, $7, $8)"
+	decideSQL         = "SELECT o_stale, o_now, o_status, o_allowed, o_at, o_claim, o_policy, o_version, o_admitted, o_remaining, " +
+		"o_retry_after, o_reset_after, o_cost, o_slot, o_slot_expires " +
+		"FROM ration.decide_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 )
 
 // ofTable chooses the call that works on the table of a durability.
@@ -51,13 +55,28 @@ func ofTable(durability policy.Durability, fast, durable string) string {
 
 // Take decides a batch by the fast path. Its errors are [*policy.StoreError].
 func (s *Session) Take(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error {
-	return s.decide(ctx, ofTable(batch.Durability, takeSQL, takeDurableSQL), nil, batch, answers)
+	values := s.batches.encode(batch, nil)
+	return s.ask(ctx, ofTable(batch.Durability, takeSQL, takeDurableSQL), values, func(row [][]byte) error {
+		return decode(row, len(batch.Asks), answers)
+	})
 }
 
 // TakeNew decides a batch by the settling path. Its errors are
 // [*policy.StoreError].
 func (s *Session) TakeNew(ctx context.Context, hold policy.Hold, batch *policy.Batch, answers *policy.Answers) error {
-	return s.decide(ctx, ofTable(batch.Durability, takeNewSQL, takeNewDurableSQL), []byte(hold.String()), batch, answers)
+	values := s.batches.encode(batch, []byte(hold.String()))
+	return s.ask(ctx, ofTable(batch.Durability, takeNewSQL, takeNewDurableSQL), values, func(row [][]byte) error {
+		return decode(row, len(batch.Asks), answers)
+	})
+}
+
+// Decide decides claims by the general path, in their order. verdicts get one
+// for each claim. Its errors are [*policy.StoreError].
+func (s *Session) Decide(ctx context.Context, hold policy.Hold, claims *policy.Claims, verdicts *policy.Verdicts) error {
+	values := s.claims.encode(claims, hold)
+	return s.ask(ctx, decideSQL, values, func(row [][]byte) error {
+		return decodeVerdicts(row, claims.Claims, verdicts)
+	})
 }
 
 // Recover records the loss of the fast state and begins a new incarnation,
@@ -78,13 +97,14 @@ func (s *Session) Close() {
 // binaryFormat asks for every parameter and result in the binary protocol.
 var binaryFormat = []int16{1}
 
-// decide makes one call, and once more on a fresh connection where the
-// prepared statement is not what it was: it was refused before it ran.
-func (s *Session) decide(ctx context.Context, sql string, hold []byte, batch *policy.Batch, answers *policy.Answers) error {
-	err := s.call(ctx, sql, hold, batch, answers)
+// ask makes one call of a decision function, and once more on a fresh
+// connection where the prepared statement is not what it was: it was refused
+// before it ran. decode reads the one row of the result.
+func (s *Session) ask(ctx context.Context, sql string, values [][]byte, decode func(row [][]byte) error) error {
+	err := s.call(ctx, sql, values, decode)
 	if outdated(err) {
 		s.abandon()
-		err = s.call(ctx, sql, hold, batch, answers)
+		err = s.call(ctx, sql, values, decode)
 	}
 	return err
 }
@@ -93,7 +113,7 @@ func (s *Session) decide(ctx context.Context, sql string, hold []byte, batch *po
 // context: that spares a goroutine for each call, and the server is not asked
 // to cancel, since cancelling a COMMIT that waits for a standby would report
 // success.
-func (s *Session) call(ctx context.Context, sql string, hold []byte, batch *policy.Batch, answers *policy.Answers) error {
+func (s *Session) call(ctx context.Context, sql string, values [][]byte, decode func(row [][]byte) error) error {
 	statement, err := s.statement(ctx, sql)
 	if err != nil {
 		return err
@@ -104,11 +124,10 @@ func (s *Session) call(ctx context.Context, sql string, hold []byte, batch *poli
 		s.abandon()
 		return interpret("bound a call", err)
 	}
-	values := s.arguments.encode(batch, hold)
 	result := conn.ExecStatement(context.Background(), statement, values, binaryFormat, binaryFormat) //nolint:contextcheck // the deadline bounds it, see above
 	decoded := errResult
 	for result.NextRow() {
-		decoded = decode(result.Values(), len(batch.Asks), answers)
+		decoded = decode(result.Values())
 	}
 	if _, err = result.Close(); err != nil {
 		var server *pgconn.PgError

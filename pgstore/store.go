@@ -17,7 +17,7 @@ import (
 // newer minors so that old and new programs run side by side during a roll-out.
 const (
 	schemaMajor    = 1
-	schemaMinorMin = 0
+	schemaMinorMin = 1
 )
 
 // controlConnsMax bounds the pool for policies and upkeep: one for each kind
@@ -29,16 +29,21 @@ const controlConnsMax = 4
 // behind another one: the pool's sessions begin with this one instead.
 const controlTimeout = 5 * time.Second
 
+// operationConnsMax bounds the pool for outcomes, settlements and slots: a
+// flood of them keeps no policy change waiting, and no lane.
+const operationConnsMax = 4
+
 // Config is what a Store is opened with.
 type Config struct {
 	URL         string        // connection string of PostgreSQL, not through a pooler that hides LISTEN
-	CallTimeout time.Duration // a call of a session without an answer for so long is abandoned
+	CallTimeout time.Duration // a call of a session, or about one operation or slot, without an answer for so long is abandoned
 }
 
 // Store is the store in one PostgreSQL database.
 type Store struct {
-	config      *pgx.ConnConfig // of connections outside the pool: lanes and the listener
+	config      *pgx.ConnConfig // of connections outside the pools: lanes and the listener
 	pool        *pgxpool.Pool
+	operations  *pgxpool.Pool
 	callTimeout time.Duration
 }
 
@@ -50,24 +55,40 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the database's URL: %w", err)
 	}
-	poolConfig.MaxConns = controlConnsMax
-	connConfig := poolConfig.ConnConfig.Copy()
-	if err := prepareSessions(ctx, connConfig); err != nil {
+	if err := prepareSessions(ctx, poolConfig.ConnConfig); err != nil {
 		return nil, err
 	}
-	poolConfig.ConnConfig = connConfig.Copy()
-	bound := fmt.Sprint(controlTimeout.Milliseconds())
-	poolConfig.ConnConfig.RuntimeParams["statement_timeout"] = bound
-	poolConfig.ConnConfig.RuntimeParams["lock_timeout"] = bound
-	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
+	s := &Store{config: poolConfig.ConnConfig.Copy(), callTimeout: config.CallTimeout}
+	if s.pool, err = openPool(ctx, poolConfig, controlConnsMax, controlTimeout); err != nil {
+		return nil, err
+	}
+	if s.operations, err = openPool(ctx, poolConfig, operationConnsMax, config.CallTimeout); err != nil {
+		s.pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openPool makes a pool whose sessions begin with a bound of their own for
+// each statement.
+func openPool(ctx context.Context, config *pgxpool.Config, connsMax int32, bound time.Duration) (*pgxpool.Pool, error) {
+	config = config.Copy()
+	config.MaxConns = connsMax
+	for _, name := range []string{"statement_timeout", "lock_timeout"} {
+		config.ConnConfig.RuntimeParams[name] = fmt.Sprint(bound.Milliseconds())
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, interpret("open the store", err)
 	}
-	return &Store{config: connConfig, pool: pool, callTimeout: config.CallTimeout}, nil
+	return pool, nil
 }
 
-// Close ends the pool's connections. Sessions are closed by their lanes.
-func (s *Store) Close() { s.pool.Close() }
+// Close ends the pools' connections. Sessions are closed by their lanes.
+func (s *Store) Close() {
+	s.pool.Close()
+	s.operations.Close()
+}
 
 // prepareSessions checks the schema and sees to the session settings. They
 // have one home, ALTER ROLE ration_service IN DATABASE; a session of another
@@ -142,7 +163,21 @@ func (s *Store) Recover(ctx context.Context) (found bool, err error) {
 func (s *Store) control(ctx context.Context, doing string, work func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
+	return problem(doing, pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) }))
+}
+
+// operate runs one statement about an operation, a slot or a version on the
+// pool for those, connecting included, within the bound of a call. Its errors
+// are [*policy.Error].
+func (s *Store) operate(ctx context.Context, doing string, work func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
+	defer cancel()
+	return problem(doing, s.operations.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return work(ctx, conn.Conn()) }))
+}
+
+// problem makes what the work of a pool ended with into a [*policy.Error],
+// unless it is one. It is nil for nil.
+func problem(doing string, err error) error {
 	var known *policy.Error
 	if err == nil || errors.As(err, &known) {
 		return err

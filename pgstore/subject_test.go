@@ -69,6 +69,18 @@ func (s *subject) Clean(ctx context.Context, nowMicros int64) (deleted int, err 
 	return s.store.Clean(ctx, 0, nowMicros)
 }
 
+func (s *subject) Settle(ctx context.Context, settlement policy.Settlement, nowMicros int64) (policy.Settled, error) {
+	return s.store.SettleAt(ctx, settlement, nowMicros)
+}
+
+func (s *subject) ReleaseSlot(ctx context.Context, id policy.SlotID, nowMicros int64) (released bool, err error) {
+	return s.store.ReleaseSlotAt(ctx, id, nowMicros)
+}
+
+func (s *subject) RenewSlot(ctx context.Context, id policy.SlotID, nowMicros int64) (expiresAtMicros int64, renewed bool, err error) {
+	return s.store.RenewSlotAt(ctx, id, nowMicros)
+}
+
 // Decide asks at most three calls, as a lane does.
 func (s *subject) Decide(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error {
 	if err := s.session.Take(ctx, batch, answers); err != nil || answers.Stale {
@@ -101,6 +113,44 @@ func undecided(batch *policy.Batch, answers *policy.Answers) (rest policy.Batch,
 	for i, answer := range answers.Asks {
 		if answer.Status == policy.Again {
 			rest.Asks = append(rest.Asks, batch.Asks[i])
+			places = append(places, i)
+		}
+	}
+	return rest, places
+}
+
+// DecideClaims asks at most three calls, as a lane does.
+func (s *subject) DecideClaims(ctx context.Context, claims *policy.Claims, verdicts *policy.Verdicts) error {
+	if err := s.session.Decide(ctx, policy.HoldWait, claims, verdicts); err != nil || verdicts.Stale {
+		return err
+	}
+	for range 2 {
+		rest, places := unclaimed(claims, verdicts)
+		if len(rest.Claims) == 0 {
+			return nil
+		}
+		var later policy.Verdicts
+		if err := s.session.Decide(ctx, policy.HoldWait, &rest, &later); err != nil || later.Stale {
+			verdicts.Stale = later.Stale
+			return err
+		}
+		for i, place := range places {
+			verdicts.Verdicts[place] = later.Verdicts[i]
+		}
+	}
+	if rest, _ := unclaimed(claims, verdicts); len(rest.Claims) > 0 {
+		return fmt.Errorf("%d claims are undecided after three calls", len(rest.Claims))
+	}
+	return nil
+}
+
+// unclaimed gives the claims that a call left open, with their places.
+func unclaimed(claims *policy.Claims, verdicts *policy.Verdicts) (rest policy.Claims, places []int) {
+	rest = *claims
+	rest.Claims = nil
+	for i := range verdicts.Verdicts {
+		if verdicts.Verdicts[i].Status == policy.ClaimAgain {
+			rest.Claims = append(rest.Claims, claims.Claims[i])
 			places = append(places, i)
 		}
 	}

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -35,6 +36,29 @@ func appendInt8(to []byte, value int64) []byte {
 	return binary.BigEndian.AppendUint64(to, uint64(value)) //nolint:gosec // two's complement is the wire form
 }
 
+// appendUUID appends an element of 128 bits.
+func appendUUID(to []byte, key policy.Key) []byte {
+	to = binary.BigEndian.AppendUint32(to, uint32(len(key)))
+	return append(to, key[:]...)
+}
+
+func appendBool(to []byte, value bool) []byte {
+	to = binary.BigEndian.AppendUint32(to, 1)
+	if value {
+		return append(to, 1)
+	}
+	return append(to, 0)
+}
+
+// nullLength is the length of an element that is NULL.
+const nullLength = math.MaxUint32
+
+// appendNull appends a NULL to an array, whose header comes to say so.
+func appendNull(array []byte) []byte {
+	binary.BigEndian.PutUint32(array[4:], 1)
+	return binary.BigEndian.AppendUint32(array, nullLength)
+}
+
 // bareInt4 and bareInt8 are parameters that are no arrays.
 func bareInt4(to []byte, value int32) []byte {
 	return binary.BigEndian.AppendUint32(to, uint32(value)) //nolint:gosec // two's complement is the wire form
@@ -63,8 +87,7 @@ func (a *arguments) encode(batch *policy.Batch, hold []byte) [][]byte {
 	for i := range batch.Asks {
 		ask := &batch.Asks[i]
 		a.policies = appendInt4(a.policies, ask.Policy)
-		a.keys = binary.BigEndian.AppendUint32(a.keys, uint32(len(ask.Key)))
-		a.keys = append(a.keys, ask.Key[:]...)
+		a.keys = appendUUID(a.keys, ask.Key)
 		a.costs = appendInt8(a.costs, ask.Cost)
 		a.counts = appendInt4(a.counts, ask.Count)
 	}
@@ -109,6 +132,58 @@ func (c column) int4(i int) int32 {
 
 func (c column) int8(i int) int64 {
 	return int64(binary.BigEndian.Uint64(c.elements[i*c.size+4:])) //nolint:gosec // two's complement is the wire form
+}
+
+func (c column) bool(i int) bool { return c.elements[i*c.size+4] != 0 }
+
+// optional is one array column whose elements may be NULL, read one after the
+// other.
+type optional struct {
+	length int
+	rest   []byte
+}
+
+// readOptional checks an array's header and the length of every element; a
+// NULL is an empty array.
+func readOptional(value []byte, size int) (optional, error) {
+	if value == nil {
+		return optional{}, nil
+	}
+	if len(value) < arrayHeaderBytes || binary.BigEndian.Uint32(value) != 1 {
+		return optional{}, errResult
+	}
+	o := optional{length: int(binary.BigEndian.Uint32(value[12:])), rest: value[arrayHeaderBytes:]}
+	elements := 0
+	for rest := o.rest; len(rest) > 0; elements++ {
+		if len(rest) < 4 {
+			return optional{}, errResult
+		}
+		length := binary.BigEndian.Uint32(rest)
+		rest = rest[4:]
+		if length == nullLength {
+			continue
+		}
+		if int(length) != size || len(rest) < size {
+			return optional{}, errResult
+		}
+		rest = rest[size:]
+	}
+	if elements != o.length {
+		return optional{}, errResult
+	}
+	return o, nil
+}
+
+// next gives the next element, nil for a NULL. There are as many as length.
+func (o *optional) next() []byte {
+	length := binary.BigEndian.Uint32(o.rest)
+	o.rest = o.rest[4:]
+	if length == nullLength {
+		return nil
+	}
+	element := o.rest[:length]
+	o.rest = o.rest[length:]
+	return element
 }
 
 // decode fills answers from the one row of a decision function's result:
