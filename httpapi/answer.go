@@ -8,8 +8,12 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// timeLayout is RFC 3339 in UTC with milliseconds.
-const timeLayout = "2006-01-02T15:04:05.000Z"
+// RFC 3339 in UTC: with milliseconds for what is foretold, with microseconds,
+// the store's own precision, for what is an exact instant.
+const (
+	timeLayout    = "2006-01-02T15:04:05.000Z"
+	instantLayout = "2006-01-02T15:04:05.000000Z"
+)
 
 // resetAtMicrosMax is the last instant that RFC 3339 can write.
 const resetAtMicrosMax = 253_402_300_799_999_000 // 9999-12-31T23:59:59.999Z
@@ -17,8 +21,8 @@ const resetAtMicrosMax = 253_402_300_799_999_000 // 9999-12-31T23:59:59.999Z
 // appendDecision appends the members of a decision's JSON, without the braces:
 // the four that are always there first. waitSeconds is the wait with jitter,
 // [policy.Never] when no wait helps. The gateway is told every figure, also
-// those that [showsFigures] keeps out of the headers it hands on. By hand,
-// because every call passes here and reflection would be the dearest part of it.
+// those that are kept out of the headers it hands on. By hand, because every
+// call passes here and reflection would be the dearest part of it.
 func appendDecision(dst []byte, d *policy.Decision, waitSeconds int64) []byte {
 	dst = append(dst, `"allowed":`...)
 	dst = strconv.AppendBool(dst, d.Allowed)
@@ -44,8 +48,12 @@ func appendDecision(dst []byte, d *policy.Decision, waitSeconds int64) []byte {
 	dst = appendString(dst, d.Outcome.String())
 	dst = append(dst, `,"source":`...)
 	dst = appendString(dst, d.Source.String())
-	if d.Policy.Spec.Mode == policy.Disabled {
-		dst = append(dst, `,"mode":"disabled"`...)
+	if mode := d.Policy.Spec.Mode; mode != policy.Enforce {
+		dst = append(dst, `,"mode":`...)
+		dst = appendString(dst, mode.String())
+	}
+	if d.Detail != nil {
+		dst = appendDetail(dst, d)
 	}
 	return dst
 }
@@ -80,6 +88,13 @@ func appendWait(dst []byte, wait int64) []byte {
 func appendTime(dst []byte, micros int64) []byte {
 	micros = min(micros, resetAtMicrosMax)
 	return time.UnixMilli(ceilDiv(micros, microsPerMilli)).UTC().AppendFormat(dst, timeLayout)
+}
+
+// appendInstant appends an exact instant as a JSON string.
+func appendInstant(dst []byte, micros int64) []byte {
+	dst = append(dst, '"')
+	dst = time.UnixMicro(micros).UTC().AppendFormat(dst, instantLayout)
+	return append(dst, '"')
 }
 
 // appendString appends a JSON string. Names of policies and sources need no

@@ -25,9 +25,6 @@ func (d *decisions) decideBatch(w http.ResponseWriter, r *http.Request) (int, er
 
 	requests := make([]*policy.Request, 0, len(items))
 	for i := range items {
-		if items[i].Err == nil && items[i].Request.OperationID != "" {
-			items[i].Err = operationIDNotYet()
-		}
 		if items[i].Err == nil {
 			requests = append(requests, items[i].Request)
 		}
@@ -46,7 +43,7 @@ func (d *decisions) readBatch(r *http.Request, scratch *scratch) ([]policy.Parse
 	if _, err := readQuery(r); err != nil {
 		return nil, err
 	}
-	if len(r.Header["Idempotency-Key"]) > 0 {
+	if len(r.Header[idempotencyKeyHeader]) > 0 {
 		return nil, badRequest("Idempotency-Key names one decision; the items of a batch have their own operationId.")
 	}
 	body, err := readJSON(r, scratch.body, batchBytesMax)
@@ -64,10 +61,8 @@ func (d *decisions) writeBatch(
 ) int {
 	id := ensureRequestID(w, r)
 	answer := append(scratch.answer, `{"decisions":[`...)
-	for i, item := range items {
-		if i > 0 {
-			answer = append(answer, ',')
-		}
+	for _, item := range items {
+		answer = separate(answer)
 		if item.Err != nil {
 			answer = d.appendProblem(answer, r, id, item.Err)
 			continue
@@ -78,7 +73,7 @@ func (d *decisions) writeBatch(
 			answer = d.appendProblem(answer, r, id, result.Err)
 			continue
 		}
-		d.Metrics.observeVersion(item.Request, result.Decision.Policy)
+		d.Metrics.observeVersion(item.Request, &result.Decision)
 		answer = append(answer, `{"status":`...)
 		answer = strconv.AppendInt(answer, int64(decisionStatus(&result.Decision)), 10)
 		answer = append(answer, ',')
@@ -87,14 +82,7 @@ func (d *decisions) writeBatch(
 	}
 	answer = append(answer, "]}\n"...)
 	scratch.answer = answer
-
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(answer)))
-	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	d.write(r.Context(), w, answer)
-	return http.StatusOK
+	return d.writeJSON(w, r, answer)
 }
 
 // appendProblem appends a failed item: its status and its problem.

@@ -28,6 +28,10 @@ func (d *fixedDecider) DecideBatch(_ context.Context, _ []*policy.Request, resul
 	}
 }
 
+func (d *fixedDecider) Usage(context.Context, *policy.Request) (policy.Usage, error) {
+	return policy.Usage{}, nil
+}
+
 // leanWriter is a response writer that keeps nothing.
 type leanWriter struct{ header http.Header }
 

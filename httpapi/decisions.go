@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/rationhq/ration/policy"
@@ -11,6 +12,7 @@ import (
 type DecisionsConfig struct {
 	Site
 	Decider     Decider
+	Operations  Operations
 	ResetHeader ResetHeader // default: seconds from now
 }
 
@@ -18,17 +20,25 @@ type DecisionsConfig struct {
 type decisions struct {
 	*Site
 	decider     Decider
+	operations  Operations
 	resetHeader ResetHeader
 	scratches   scratches
 }
 
-// NewDecisions makes the handler of the decision listener:
-// POST /internal/rate-decisions and POST /internal/rate-decisions/batch.
+// NewDecisions makes the handler of the decision listener: decisions one at a
+// time and in batches, what became of one, its settlement, slots and usage.
 func NewDecisions(config DecisionsConfig) http.Handler {
-	d := &decisions{Site: config.withDefaults(), decider: config.Decider, resetHeader: config.ResetHeader}
+	d := &decisions{
+		Site: config.withDefaults(), decider: config.Decider, operations: config.Operations, resetHeader: config.ResetHeader,
+	}
 	router := d.router()
 	d.route(router, http.MethodPost, "/internal/rate-decisions", d.decide)
 	d.route(router, http.MethodPost, "/internal/rate-decisions/batch", d.decideBatch)
+	d.routeGet(router, "/internal/rate-decisions/{operationId}", d.getDecision)
+	d.route(router, http.MethodPost, "/internal/rate-decisions/{operationId}/settlement", d.settle)
+	d.route(router, http.MethodDelete, "/internal/slots/{slotId}", d.releaseSlot)
+	d.route(router, http.MethodPost, "/internal/slots/{slotId}/renewal", d.renewSlot)
+	d.routeGet(router, "/internal/usage", d.getUsage)
 	return router
 }
 
@@ -47,11 +57,12 @@ func (d *decisions) decide(w http.ResponseWriter, r *http.Request) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	d.Metrics.observeVersion(request, decision.Policy)
+	d.Metrics.observeVersion(request, &decision)
 	return d.writeDecision(w, r, scratch, &decision), nil
 }
 
-// readRequest reads one request and refuses what would be ignored.
+// readRequest reads one request, its operation id from where it is given, and
+// refuses what would be ignored.
 func (d *decisions) readRequest(r *http.Request, scratch *scratch) (*policy.Request, error) {
 	if _, err := readQuery(r); err != nil {
 		return nil, err
@@ -65,16 +76,10 @@ func (d *decisions) readRequest(r *http.Request, scratch *scratch) (*policy.Requ
 	if err != nil {
 		return nil, err
 	}
-	if request.OperationID != "" || len(r.Header["Idempotency-Key"]) > 0 {
-		return nil, operationIDNotYet()
+	if err := addIdempotencyKey(r, request); err != nil {
+		return nil, err
 	}
 	return request, nil
-}
-
-// operationIDNotYet refuses operation ids: a caller that gives one will retry,
-// and a retry that is not replayed would charge twice.
-func operationIDNotYet() error {
-	return notYet("Operation ids (operationId, Idempotency-Key) are not replayed yet; a repeat would be charged again.")
 }
 
 // writeDecision answers a decision and gives its status.
@@ -94,6 +99,18 @@ func (d *decisions) writeDecision(w http.ResponseWriter, r *http.Request, scratc
 	w.WriteHeader(status)
 	d.write(r.Context(), w, answer)
 	return status
+}
+
+// writeJSON answers 200 with a whole JSON body that holds at this instant only.
+func (d *decisions) writeJSON(w http.ResponseWriter, r *http.Request, body []byte) int {
+	ensureRequestID(w, r)
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	d.write(r.Context(), w, body)
+	return http.StatusOK
 }
 
 func decisionStatus(decision *policy.Decision) int {

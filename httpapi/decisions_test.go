@@ -69,13 +69,15 @@ func TestProblemExchanges(t *testing.T) {
 		{name: "no-policy", handler: fails(policy.CodeNotFound, policy.ReasonNoPolicy, "No policy matches this request.")},
 		{name: "cost-not-allowed", handler: fails(policy.CodeInvalid, policy.ReasonCostNotAllowed, "No matching policy charges a stated cost.")},
 		{name: "policy-behind", handler: fails(policy.CodeConflict, policy.ReasonPolicyBehind, "Version 7 is not in force yet.")},
-		{name: "several-policies", handler: fails(policy.CodeNotYet, policy.ReasonNotYet, "More than one policy matches.")},
+		{name: "policy-unnamed", handler: fails(policy.CodeInvalid, policy.ReasonPolicyUnnamed, "Two policies match.")},
+		{name: "too-many-policies", handler: fails(policy.CodeInvalid, policy.ReasonTooManyPolicies, "33 policies match.")},
+		{name: "operation-id-reused", handler: fails(policy.CodeInvalid, policy.ReasonOperationReused, "Another request has this operation id.")},
+		{name: "operation-in-progress", handler: fails(policy.CodeConflict, policy.ReasonOperationInProgress, "The first is not done.")},
 		{name: "store-unavailable", handler: fails(policy.CodeUnavailable, policy.ReasonStoreUnavailable, "The store gives no answer.")},
 		{name: "overloaded", handler: fails(policy.CodeOverloaded, policy.ReasonOverloaded, "The queue is full.")},
 		{name: "deadline", handler: decisionsOf(failing(context.DeadlineExceeded))},
 		{name: "internal", handler: decisionsOf(failing(errors.New("secret cause")))},
-		{name: "operation-id", handler: unused, body: `{"verifiedAccount":"A","operation":"report.create","operationId":"op-1"}`},
-		{name: "idempotency-key", handler: unused, headers: []string{"Content-Type", "application/json", "Idempotency-Key", `"op-1"`}},
+		{name: "two-operation-ids", handler: unused, body: withOperationID("op-2"), headers: []string{"Content-Type", "application/json", "Idempotency-Key", `"op-1"`}},
 		{name: "faults", handler: unused, body: `{"verifiedAccount":"","cost":-1,"costt":5}`},
 		{name: "content-type", handler: unused, headers: []string{"Content-Type", "text/plain"}},
 		{name: "query", handler: unused, target: "/internal/rate-decisions?peek=true"},
@@ -99,7 +101,7 @@ func TestBatchExchange(t *testing.T) {
 	decider := &stubDecider{answer: func(_ context.Context, request *policy.Request) (policy.Decision, error) {
 		switch request.Values[policy.Account] {
 		case "A":
-			return allowed(report, 35, 250_000), nil
+			return underOperation(request.OperationID, allowed(report, 35, 250_000)), nil
 		case "B":
 			return denied(report, 3, 100_000, 1_850_000), nil
 		}
@@ -113,8 +115,8 @@ func TestBatchExchange(t *testing.T) {
 			`{"verifiedAccount":"A","operation":"report.create","operationId":"op-1"},` +
 			`{"verifiedAccount":"C","operation":"report.create"}]}`,
 	}.check(t)
-	if decider.calls() != 3 {
-		t.Errorf("the decider was asked %d times, want 3: for the items that are requests", decider.calls())
+	if decider.calls() != 4 {
+		t.Errorf("the decider was asked %d times, want 4: for the items that are requests", decider.calls())
 	}
 }
 

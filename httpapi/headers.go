@@ -36,97 +36,102 @@ func (f *fields) addDecisionFields(d *policy.Decision, reset ResetHeader, waitSe
 		f.text = strconv.AppendInt(f.text, waitSeconds, 10)
 		f.end("Retry-After")
 	}
-	if !showsFigures(d.Policy.Spec) {
+	shown, ok := shownPart(d)
+	if !ok {
 		return
 	}
-	f.addRateLimit(d, waitSeconds)
+	f.addRateLimitPolicy(d, &shown)
+	f.addRateLimit(&shown, waitSeconds)
 	if reset != ResetOff {
-		f.addLegacy(d, reset)
+		f.addLegacy(d, &shown, reset)
 	}
 }
 
-// showsFigures says whether a policy's figures may stand in headers, which
-// gateways hand on to clients. A key that holds none of the caller's own
-// identities counts other people's calls too, and nobody reads another's
-// usage. A disabled policy has no figures.
-func showsFigures(spec *policy.Spec) bool {
-	if spec.Mode == policy.Disabled {
-		return false
+// shownPart gives the part of a decision whose figures stand in headers: the
+// tightest policy's where those may, else of the others the one with the
+// fewest tokens left.
+func shownPart(d *policy.Decision) (shown policy.DecisionPart, ok bool) {
+	if inHeaders(d.Policy.Spec) {
+		return policy.DecisionPart{
+			Policy: d.Policy, Allowed: d.Allowed, Remaining: d.Remaining,
+			RetryAfterMicros: d.RetryAfterMicros, ResetAfterMicros: d.ResetAfterMicros,
+		}, true
 	}
-	if spec.Disclose {
-		return true
+	if d.Detail == nil {
+		return policy.DecisionPart{}, false
 	}
-	for _, attribute := range spec.Per {
-		switch attribute {
-		case policy.Account, policy.User, policy.APIKey, policy.OAuthToken, policy.IP:
-			return true
-		case policy.TargetAccount, policy.Plan, policy.Region, policy.Operation: // not the caller's own
+	for _, part := range d.Detail.Parts {
+		if inHeaders(part.Policy.Spec) && (!ok || part.Remaining < shown.Remaining) {
+			shown, ok = part, true
 		}
 	}
-	return false
+	return shown, ok
 }
 
-// addRateLimit adds the fields of draft-ietf-httpapi-ratelimit-headers-10.
-func (f *fields) addRateLimit(d *policy.Decision, waitSeconds int64) {
-	limit := &d.Policy.Spec.Limit
-	f.text = appendStructuredString(f.text, d.Policy.ID)
-	f.text = append(f.text, ";q="...)
-	f.text = appendStructuredInteger(f.text, limit.Capacity)
-	if window := windowSeconds(limit); window > 0 {
-		f.text = append(f.text, ";w="...)
-		f.text = appendStructuredInteger(f.text, window)
+// inHeaders says whether a policy's figures may stand in headers, which
+// gateways hand on to clients: they heed a limit only where it holds.
+func inHeaders(spec *policy.Spec) bool {
+	return spec.Mode == policy.Enforce && spec.ShowsFigures()
+}
+
+// addRateLimitPolicy adds the policies of a decision that may stand in
+// headers, as draft-ietf-httpapi-ratelimit-headers-10 writes them. shown is
+// one of them.
+func (f *fields) addRateLimitPolicy(d *policy.Decision, shown *policy.DecisionPart) {
+	if d.Detail == nil {
+		f.text = appendQuota(f.text, shown.Policy)
+	} else {
+		separator := ""
+		for i := range d.Detail.Parts {
+			if installed := d.Detail.Parts[i].Policy; inHeaders(installed.Spec) {
+				f.text = append(f.text, separator...)
+				f.text = appendQuota(f.text, installed)
+				separator = ", "
+			}
+		}
 	}
 	f.end("Ratelimit-Policy")
+}
 
-	f.text = appendStructuredString(f.text, d.Policy.ID)
+// appendQuota appends a policy's item: its name, quota and window.
+func appendQuota(dst []byte, installed *policy.Installed) []byte {
+	limit := &installed.Spec.Limit
+	dst = appendStructuredString(dst, installed.ID)
+	dst = append(dst, ";q="...)
+	dst = appendStructuredInteger(dst, limit.Capacity)
+	if window := windowSeconds(limit); window > 0 {
+		dst = append(dst, ";w="...)
+		dst = appendStructuredInteger(dst, window)
+	}
+	return dst
+}
+
+// addRateLimit adds what one policy has left, as the same draft writes it,
+// which wants no time there that is later than Retry-After.
+func (f *fields) addRateLimit(shown *policy.DecisionPart, waitSeconds int64) {
+	f.text = appendStructuredString(f.text, shown.Policy.ID)
 	f.text = append(f.text, ";r="...)
-	f.text = appendStructuredInteger(f.text, d.Remaining)
-	if d.Remaining < limit.Capacity {
-		next := ceilDiv(nextTokenMicros(d), microsPerSecond)
-		if !d.Allowed && waitSeconds != policy.Never {
-			next = min(next, waitSeconds) // one token never takes longer than the cost denied
+	f.text = appendStructuredInteger(f.text, shown.Remaining)
+	if shown.Remaining < shown.Policy.Spec.Limit.Capacity {
+		next := ceilDiv(nextMicros(shown), microsPerSecond)
+		if waitSeconds <= 0 || next <= waitSeconds {
+			f.text = append(f.text, ";t="...)
+			f.text = appendStructuredInteger(f.text, next)
 		}
-		f.text = append(f.text, ";t="...)
-		f.text = appendStructuredInteger(f.text, next)
 	}
 	f.end("Ratelimit")
 }
 
 // addLegacy adds the X-RateLimit fields of GitHub's and Envoy's families.
-func (f *fields) addLegacy(d *policy.Decision, reset ResetHeader) {
-	f.text = strconv.AppendInt(f.text, d.Policy.Spec.Limit.Capacity, 10)
+func (f *fields) addLegacy(d *policy.Decision, shown *policy.DecisionPart, reset ResetHeader) {
+	f.text = strconv.AppendInt(f.text, shown.Policy.Spec.Limit.Capacity, 10)
 	f.end("X-Ratelimit-Limit")
-	f.text = strconv.AppendInt(f.text, d.Remaining, 10)
+	f.text = strconv.AppendInt(f.text, shown.Remaining, 10)
 	f.end("X-Ratelimit-Remaining")
-	micros := d.ResetAfterMicros
+	micros := shown.ResetAfterMicros
 	if reset == ResetEpoch {
-		micros = d.ResetAtMicros
+		micros += d.ResetAtMicros - d.ResetAfterMicros // the instant of the decision
 	}
 	f.text = strconv.AppendInt(f.text, ceilDiv(max(0, micros), microsPerSecond), 10)
 	f.end("X-Ratelimit-Reset")
-}
-
-// windowSeconds is the time in which an empty bucket fills, to the nearest
-// second; 0 when that is under one, which the draft cannot say.
-func windowSeconds(limit *policy.Limit) int64 {
-	micros := tokensMicros(limit, limit.Capacity)
-	if micros < microsPerSecond {
-		return 0
-	}
-	return (micros + microsPerSecond/2) / microsPerSecond
-}
-
-// nextTokenMicros is the wait until one more whole token is there. The bucket
-// is full after ResetAfterMicros, and one token stands at remaining+1; the
-// tokens between take a known time. Rounding that down never promises early.
-func nextTokenMicros(d *policy.Decision) int64 {
-	limit := &d.Policy.Spec.Limit
-	return max(0, d.ResetAfterMicros-tokensMicros(limit, limit.Capacity-d.Remaining-1))
-}
-
-// tokensMicros is the time in which the limit refills tokens, 0 to its
-// capacity, rounded down. A policy's Capacity*D is below 2^62, so nothing
-// overflows.
-func tokensMicros(limit *policy.Limit, tokens int64) int64 {
-	return tokens * limit.Rate.D / limit.Rate.N
 }

@@ -31,8 +31,12 @@ func FuzzRateLimitFields(f *testing.F) {
 			Policy:  &policy.Installed{ID: id, Spec: &policy.Spec{Disclose: true, Limit: policy.Limit{Capacity: capacity, Rate: policy.Rate{N: n, D: d}}}},
 			Allowed: permitted, Remaining: max(0, remaining), ResetAfterMicros: resetAfter, RetryAfterMicros: 1,
 		}
+		waitSeconds := int64(1)
+		if permitted {
+			waitSeconds = 0
+		}
 		var fields fields
-		fields.addDecisionFields(&decision, ResetDelta, 1)
+		fields.addDecisionFields(&decision, ResetDelta, waitSeconds)
 		header := make(http.Header)
 		fields.writeTo(header)
 
@@ -64,12 +68,12 @@ func TestNextTokenIsNeverEarly(t *testing.T) {
 		const capacity = 5
 		for balance := int64(0); balance < capacity*rate.D; balance += 1 + rate.D/97 {
 			remaining := balance / rate.D
-			d := policy.Decision{
-				Policy:    &policy.Installed{Spec: &policy.Spec{Limit: policy.Limit{Capacity: capacity, Rate: rate}}},
-				Remaining: remaining, ResetAfterMicros: ceilDiv(capacity*rate.D-balance, rate.N),
+			part := policy.DecisionPart{
+				Policy:  &policy.Installed{Spec: &policy.Spec{Limit: policy.Limit{Capacity: capacity, Rate: rate}}},
+				Allowed: true, Remaining: remaining, ResetAfterMicros: ceilDiv(capacity*rate.D-balance, rate.N),
 			}
 			exact := ceilDiv((remaining+1)*rate.D-balance, rate.N)
-			if got := nextTokenMicros(&d); got < exact || got > exact+1 {
+			if got := nextMicros(&part); got < exact || got > exact+1 {
 				t.Fatalf("rate %+v, balance %d: %d µs, want %d or one more", rate, balance, got, exact)
 			}
 		}
@@ -101,25 +105,97 @@ func TestWindowIsTheTimeToFill(t *testing.T) {
 	}
 }
 
-func TestFiguresShowOnlyToTheirOwner(t *testing.T) {
+func TestWindowsOfTheOtherAlgorithms(t *testing.T) {
 	t.Parallel()
+	for _, c := range []struct {
+		algorithm  policy.Algorithm
+		spanMicros int64
+		want       int64
+	}{
+		{policy.FixedWindow, 86_400_000_000, 86_400},
+		{policy.SlidingWindowCounter, 60_500_000, 61},
+		{policy.SlidingWindowLog, 1_000_000, 1},
+		{policy.SlidingWindowLog, 999_999, 0},
+		{policy.Concurrency, 60_000_000, 0},
+	} {
+		if got := windowSeconds(&policy.Limit{Algorithm: c.algorithm, Capacity: 5, SpanMicros: c.spanMicros}); got != c.want {
+			t.Errorf("%v of %d µs: w=%d, want %d", c.algorithm, c.spanMicros, got, c.want)
+		}
+	}
+}
+
+func TestHeadersTellOnlyOfLimitsThatHold(t *testing.T) {
+	t.Parallel()
+	own := []policy.Attribute{policy.Account}
 	for _, c := range []struct {
 		spec policy.Spec
 		want bool
 	}{
-		{policy.Spec{Per: []policy.Attribute{policy.Account, policy.Operation}}, true},
-		{policy.Spec{Per: []policy.Attribute{policy.User}}, true},
-		{policy.Spec{Per: []policy.Attribute{policy.APIKey}}, true},
-		{policy.Spec{Per: []policy.Attribute{policy.OAuthToken}}, true},
-		{policy.Spec{Per: []policy.Attribute{policy.IP, policy.TargetAccount}}, true},
+		{policy.Spec{Per: own}, true},
+		{policy.Spec{Per: own, Mode: policy.Shadow}, false},
+		{policy.Spec{Per: own, Mode: policy.Disabled}, false},
 		{policy.Spec{Per: []policy.Attribute{policy.TargetAccount}}, false},
-		{policy.Spec{Per: []policy.Attribute{policy.Plan, policy.Region, policy.Operation}}, false},
-		{policy.Spec{}, false},
 		{policy.Spec{Disclose: true}, true},
-		{policy.Spec{Disclose: true, Mode: policy.Disabled}, false},
+		{policy.Spec{Disclose: true, Mode: policy.Shadow}, false},
 	} {
-		if got := showsFigures(&c.spec); got != c.want {
-			t.Errorf("per %v, disclose %v, mode %d: shows %v, want %v", c.spec.Per, c.spec.Disclose, c.spec.Mode, got, c.want)
+		if got := inHeaders(&c.spec); got != c.want {
+			t.Errorf("per %v, disclose %v, mode %v: in headers %v, want %v", c.spec.Per, c.spec.Disclose, c.spec.Mode, got, c.want)
+		}
+	}
+}
+
+// TestHeadersOfSeveralPolicies: a client is told of every limit that is its
+// own, and of the tightest what is left.
+func TestHeadersOfSeveralPolicies(t *testing.T) {
+	t.Parallel()
+	limit := policy.Limit{Algorithm: policy.FixedWindow, Capacity: 10, SpanMicros: 60_000_000}
+	part := func(id string, remaining, retryAfter int64, spec policy.Spec) policy.DecisionPart {
+		spec.Limit = limit
+		return policy.DecisionPart{
+			Policy: &policy.Installed{ID: id, Spec: &spec}, Allowed: retryAfter == 0,
+			Remaining: remaining, RetryAfterMicros: retryAfter, ResetAfterMicros: 30_000_000,
+		}
+	}
+	own, hidden := policy.Spec{Per: []policy.Attribute{policy.User}}, policy.Spec{}
+	shadow := policy.Spec{Per: own.Per, Mode: policy.Shadow}
+	const both = `"a";q=10;w=60, "c";q=10;w=60`
+	for name, c := range map[string]struct {
+		parts           []policy.DecisionPart
+		tightest        int
+		wait            int64
+		policies, limit string
+	}{
+		"the tightest shows": {
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 5, 0, hidden), part("c", 3, 0, own)}, 2, 0, both, `"c";r=3;t=30`,
+		},
+		"another shows, the one with the fewest left": {
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 1, 0, hidden), part("c", 8, 0, own)}, 1, 0, both, `"a";r=7;t=30`,
+		},
+		"it denies too, and has more before the longest wait ends": {
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 0, 40_000_000, hidden), part("c", 2, 20_000_000, own)}, 1, 40, both, `"c";r=2;t=20`,
+		},
+		"it allows, and would have more only after Retry-After": {
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 0, 20_000_000, hidden), part("c", 8, 0, own)}, 1, 20, both, `"a";r=7`,
+		},
+		"shadows are not heeded": {
+			[]policy.DecisionPart{part("a", 0, 9_000_000, shadow), part("b", 5, 0, own)}, 1, 0, `"b";q=10;w=60`, `"b";r=5;t=30`,
+		},
+		"none shows": {[]policy.DecisionPart{part("a", 0, 0, shadow), part("b", 5, 0, hidden)}, 1, 0, "", ""},
+	} {
+		top := &c.parts[c.tightest]
+		decision := policy.Decision{
+			Policy: top.Policy, Allowed: c.wait == 0, Remaining: top.Remaining, RetryAfterMicros: top.RetryAfterMicros,
+			ResetAfterMicros: top.ResetAfterMicros, ResetAtMicros: 1_000_000_000_000_000, Detail: &policy.Detail{Parts: c.parts},
+		}
+		var fields fields
+		fields.addDecisionFields(&decision, ResetOff, c.wait)
+		header := make(http.Header)
+		fields.writeTo(header)
+		if header.Get("RateLimit-Policy") != c.policies || header.Get("RateLimit") != c.limit {
+			t.Errorf("%s: %q and %q, want %q and %q", name, header.Get("RateLimit-Policy"), header.Get("RateLimit"), c.policies, c.limit)
+		}
+		if wait := header.Get("Retry-After"); wait != "" && wait != strconv.FormatInt(c.wait, 10) {
+			t.Errorf("%s: Retry-After %s, want %d", name, wait, c.wait)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rationhq/ration/httpapi"
 	"github.com/rationhq/ration/policy"
 )
 
@@ -151,16 +153,22 @@ func TestContentTypes(t *testing.T) {
 }
 
 // TestOtherMethodsChargeNothing speaks over a real connection, where HEAD must
-// not carry a body.
+// not carry a body. No operation becomes known by them either.
 func TestOtherMethodsChargeNothing(t *testing.T) {
 	t.Parallel()
-	decider := always(allowed(reportCreate(), 9, 50_000))
-	server := httptest.NewServer(decisionsOf(decider))
+	operations := new(stubOperations)
+	decider := &stubDecider{answer: func(_ context.Context, request *policy.Request) (policy.Decision, error) {
+		decision := underOperation(request.OperationID, allowed(reportCreate(), 9, 50_000))
+		operations.remember(request.Values[policy.Account], request.OperationID, decision)
+		return decision, nil
+	}}
+	server := httptest.NewServer(httpapi.NewDecisions(httpapi.DecisionsConfig{Decider: decider, Operations: operations}))
 	defer server.Close()
 	defer server.Client().CloseIdleConnections()
 
-	send := func(method string) (*http.Response, string) {
-		request, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/internal/rate-decisions", strings.NewReader(exampleRequest))
+	const path, outcome = "/internal/rate-decisions", "/internal/rate-decisions/op-1?verifiedAccount=A"
+	send := func(method, target string) (*http.Response, string) {
+		request, err := http.NewRequestWithContext(t.Context(), method, server.URL+target, strings.NewReader(withOperationID("op-1")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +186,7 @@ func TestOtherMethodsChargeNothing(t *testing.T) {
 	}
 	for range 10 {
 		for _, method := range []string{http.MethodOptions, http.MethodHead, http.MethodGet, http.MethodPut, http.MethodDelete, "BREW"} {
-			response, body := send(method)
+			response, body := send(method, path)
 			if response.StatusCode != http.StatusMethodNotAllowed || response.Header.Get("Allow") != http.MethodPost {
 				t.Errorf("%s: status %d, Allow %q, want 405 and POST", method, response.StatusCode, response.Header.Get("Allow"))
 			}
@@ -190,8 +198,14 @@ func TestOtherMethodsChargeNothing(t *testing.T) {
 	if decider.calls() != 0 {
 		t.Fatalf("the decider was asked %d times before the POST", decider.calls())
 	}
-	if response, body := send(http.MethodPost); response.StatusCode != http.StatusOK {
+	if response, body := send(http.MethodGet, outcome); response.StatusCode != http.StatusNotFound {
+		t.Errorf("the operation before the POST: status %d, want 404: %s", response.StatusCode, body)
+	}
+	if response, body := send(http.MethodPost, path); response.StatusCode != http.StatusOK {
 		t.Errorf("POST: status %d, want 200: %s", response.StatusCode, body)
+	}
+	if response, body := send(http.MethodGet, outcome); response.StatusCode != http.StatusOK || !strings.Contains(body, `"source":"replay"`) {
+		t.Errorf("the operation after the POST: status %d, want 200: %s", response.StatusCode, body)
 	}
 }
 

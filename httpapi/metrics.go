@@ -57,7 +57,7 @@ func newMetrics() *Metrics {
 			Help: "Decisions made under another policy version than the gateway believed in.",
 		}),
 	}
-	for _, source := range [...]policy.Source{policy.FromStore, policy.FromPolicy} {
+	for _, source := range [...]policy.Source{policy.FromStore, policy.FromPolicy, policy.FromReplay} {
 		m.decided = append(m.decided, m.durations.WithLabelValues("http", source.String()))
 	}
 	m.undecided = m.durations.WithLabelValues("http", "none")
@@ -80,12 +80,17 @@ func (m *Metrics) observeDecision(elapsed time.Duration, source policy.Source, e
 }
 
 // observeVersion counts a decision under another version than the request
-// believed in. A difference is never an exemption.
-func (m *Metrics) observeVersion(request *policy.Request, used *policy.Installed) {
-	if request.PolicyVersion == 0 || request.PolicyVersion == used.Version {
+// believed in: of the policy it names, else of the tightest. A difference is
+// never an exemption.
+func (m *Metrics) observeVersion(request *policy.Request, decision *policy.Decision) {
+	if request.PolicyVersion == 0 {
 		return
 	}
-	if request.Policy == "" || request.Policy == used.ID {
+	used := decision.Policy
+	if request.Policy != "" {
+		used = decision.Used(request.Policy)
+	}
+	if used != nil && used.Version != request.PolicyVersion {
 		m.mismatches.Inc()
 	}
 }

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -100,5 +101,34 @@ func TestMetricsCountWhatWasAnswered(t *testing.T) {
 	}
 	if strings.Contains(scraped, "subject-of-nobody") {
 		t.Error("a subject stands in the metrics")
+	}
+}
+
+// TestVersionsAreComparedPolicyByPolicy: of several policies, the one that the
+// gateway names is meant, else the tightest.
+func TestVersionsAreComparedPolicyByPolicy(t *testing.T) {
+	t.Parallel()
+	report, perIP := reportCreate(), window("per-ip", 3, 100, policy.IP)
+	decision := of(allowed(report, 35, 250_000), part(perIP, 12, 0, 9_500_000), part(report, 35, 0, 250_000))
+	for believed, want := range map[string]int{
+		`"policyVersion":7`:                          0,
+		`"policyVersion":6`:                          1,
+		`"policyVersion":7,"policy":"per-ip"`:        1,
+		`"policyVersion":3,"policy":"per-ip"`:        0,
+		`"policyVersion":1,"policy":"another"`:       0,
+		`"policyVersion":6,"policy":"report-create"`: 1,
+	} {
+		registry := prometheus.NewRegistry()
+		metrics, err := httpapi.NewMetrics(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		site := httpapi.Site{Metrics: metrics}
+		post(httpapi.NewDecisions(httpapi.DecisionsConfig{Site: site, Decider: always(decision)}),
+			"/internal/rate-decisions", `{"verifiedAccount":"A","operation":"report.create",`+believed+`}`)
+		scraped := call(httpapi.NewObservability(httpapi.ObservabilityConfig{Site: site, Gatherer: registry}), http.MethodGet, "/metrics", "").Body.String()
+		if !strings.Contains(scraped, fmt.Sprintf("ration_version_mismatch_total %d\n", want)) {
+			t.Errorf("%s: not %d mismatches", believed, want)
+		}
 	}
 }

@@ -22,6 +22,10 @@ const (
 	// What a caller is told to wait when we cannot decide. Just under a second,
 	// so that jitter's rounding spreads callers over one and two seconds.
 	unavailableWaitMicros = 950_000
+
+	// What the repetition of an operation that is being decided is told to wait:
+	// the first is done long before.
+	inProgressWaitSeconds = 1
 )
 
 // problem is the JSON of an RFC 9457 problem. Members beyond the standard's
@@ -34,7 +38,7 @@ type problem struct {
 	Instance          string        `json:"instance,omitempty"` // the request's id
 	Errors            []faultMember `json:"errors,omitempty"`
 	CurrentVersion    int           `json:"currentVersion,omitempty"`    // version-conflict: what is in force, absent when nothing is
-	RetryAfterSeconds int64         `json:"retryAfterSeconds,omitempty"` // 503: as in Retry-After
+	RetryAfterSeconds int64         `json:"retryAfterSeconds,omitempty"` // 503 and operation-in-progress: as in Retry-After
 }
 
 // faultMember is one fault; its pointer is a JSON Pointer as URI fragment,
@@ -99,6 +103,8 @@ func (s *Site) problemOf(ctx context.Context, requestID string, err error) *prob
 		// The store and the queues log their own state; one line a request
 		// would only bury it.
 		s.Logger.DebugContext(ctx, "no decision", "requestId", requestID, "error", err)
+	case known.Reason == policy.ReasonOperationInProgress:
+		shown.RetryAfterSeconds = inProgressWaitSeconds
 	case status == http.StatusInternalServerError:
 		s.Logger.ErrorContext(ctx, "internal error", "requestId", requestID, "error", err)
 	}
@@ -136,6 +142,11 @@ func fragment(pointer string) string {
 // badRequest is a 400 that names no member.
 func badRequest(detail string) error {
 	return policy.Invalid(policy.ReasonInvalidRequest, detail)
+}
+
+// conflict is a 409.
+func conflict(reason policy.Reason, detail string) error {
+	return &policy.Error{Code: policy.CodeConflict, Reason: reason, Detail: detail}
 }
 
 // notYet is a 501 for what is described but not built: never ignored, for the

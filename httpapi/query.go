@@ -11,12 +11,9 @@ import (
 // readQuery reads query parameters, each at most once, and refuses any beside
 // those known: one ignored in silence would be taken for one that works.
 func readQuery(r *http.Request, known ...string) (url.Values, error) {
-	if r.URL.RawQuery == "" {
-		return nil, nil
-	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	query, err := parseQuery(r)
 	if err != nil {
-		return nil, badRequest("The query string is malformed.")
+		return nil, err
 	}
 	for name, values := range query {
 		if !slices.Contains(known, name) {
@@ -25,6 +22,18 @@ func readQuery(r *http.Request, known ...string) (url.Values, error) {
 		if len(values) > 1 {
 			return nil, badRequest(fmt.Sprintf("The query parameter %q is given more than once.", name))
 		}
+	}
+	return query, nil
+}
+
+// parseQuery reads query parameters of any name.
+func parseQuery(r *http.Request) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest("The query string is malformed.")
 	}
 	return query, nil
 }

@@ -14,6 +14,12 @@ const (
 	reasonPreconditionRequired policy.Reason = "precondition-required"
 )
 
+// The reasons of settlements that change nothing.
+const (
+	reasonSettlementConflict policy.Reason = "settlement-conflict" // CodeConflict: settled before, by another cost
+	reasonSettlementOfSlots  policy.Reason = "settlement-of-slots" // CodeConflict: slots alone were taken, and they are released
+)
+
 // reasonInfo gives the status and the stable title of a reason; a reason it
 // does not know is shown by its code alone.
 func reasonInfo(reason policy.Reason, code policy.Code) (status int, title string) {
@@ -26,6 +32,18 @@ func reasonInfo(reason policy.Reason, code policy.Code) (status int, title strin
 		return http.StatusUnprocessableEntity, "Cost not allowed"
 	case policy.ReasonNoPolicy:
 		return http.StatusNotFound, "No policy matches"
+	case policy.ReasonTooManyPolicies:
+		return http.StatusUnprocessableEntity, "Too many policies match"
+	case policy.ReasonPolicyUnnamed:
+		return http.StatusUnprocessableEntity, "Whose version is required is not said"
+	case policy.ReasonOperationReused:
+		return http.StatusUnprocessableEntity, "The operation id belongs to another request"
+	case policy.ReasonOperationInProgress:
+		return http.StatusConflict, "The operation is being decided"
+	case reasonSettlementConflict:
+		return http.StatusConflict, "Settled by another cost"
+	case reasonSettlementOfSlots:
+		return http.StatusConflict, "Slots are released, not settled"
 	case policy.ReasonNotFound:
 		return http.StatusNotFound, "Not found"
 	case policy.ReasonNotYet:

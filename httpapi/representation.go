@@ -3,14 +3,9 @@ package httpapi
 import (
 	"encoding/json"
 	"strconv"
-	"time"
 
 	"github.com/rationhq/ration/policy"
 )
-
-// instantLayout is RFC 3339 in UTC with microseconds, the store's own
-// precision: an installation is an exact instant.
-const instantLayout = "2006-01-02T15:04:05.000000Z"
 
 // appendVersion appends the JSON of a policy version: what it is, then the
 // stored members as they are, then the warnings of the change that made it,
@@ -20,9 +15,8 @@ func appendVersion(dst []byte, installed *policy.Installed, warnings []policy.Fa
 	dst = appendString(dst, installed.ID)
 	dst = append(dst, `,"version":`...)
 	dst = strconv.AppendInt(dst, int64(installed.Version), 10)
-	dst = append(dst, `,"installedAt":"`...)
-	dst = time.UnixMicro(installed.InstalledAtMicros).UTC().AppendFormat(dst, instantLayout)
-	dst = append(dst, '"')
+	dst = append(dst, `,"installedAt":`...)
+	dst = appendInstant(dst, installed.InstalledAtMicros)
 	if stored := installed.Spec.JSON(); len(stored) > len("{}") {
 		dst = append(dst, ',')
 		dst = append(dst, stored[1:len(stored)-1]...)
@@ -45,10 +39,7 @@ func appendPage(dst []byte, member string, page []*policy.Installed) []byte {
 	dst = appendString(dst, member)
 	dst = append(dst, ":["...)
 	for i := range page {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendVersion(dst, page[i], nil)
+		dst = appendVersion(separate(dst), page[i], nil)
 	}
 	return append(dst, "]}\n"...)
 }

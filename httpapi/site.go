@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -107,10 +108,26 @@ func routeDecoded(next http.Handler) http.Handler {
 // routePath is the path that routes are compared with: decoded, but for one
 // with an escaped slash, which separates nothing.
 func routePath(r *http.Request) string {
-	if strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
+	if hasEscapedSlash(r) {
 		return r.URL.RawPath
 	}
 	return r.URL.Path
+}
+
+func hasEscapedSlash(r *http.Request) bool {
+	return strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F")
+}
+
+// pathText gives a part of the path decoded, also where the router saw it as
+// it came.
+func pathText(r *http.Request, name string) string {
+	part := r.PathValue(name)
+	if hasEscapedSlash(r) {
+		if decoded, err := url.PathUnescape(part); err == nil {
+			return decoded
+		}
+	}
+	return part
 }
 
 // route adds an endpoint under one method.

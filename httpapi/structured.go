@@ -1,6 +1,9 @@
 package httpapi
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // structuredIntegerMax is the largest Integer of RFC 9651 (section 3.3.1): 15
 // digits. A larger figure is clamped, for a malformed member makes clients
@@ -28,4 +31,26 @@ func appendStructuredString(dst []byte, s string) []byte {
 		}
 	}
 	return append(dst, '"')
+}
+
+// parseStructuredString reads an RFC 9651 String that is the whole of value.
+func parseStructuredString(value string) (text string, ok bool) {
+	inside, quoted := strings.CutPrefix(value, `"`)
+	inside, closed := strings.CutSuffix(inside, `"`)
+	if !quoted || !closed {
+		return "", false
+	}
+	unescaped := make([]byte, 0, len(inside))
+	for i := 0; i < len(inside); i++ {
+		c := inside[i]
+		switch {
+		case c == '\\' && i+1 < len(inside) && (inside[i+1] == '"' || inside[i+1] == '\\'):
+			i++
+			c = inside[i]
+		case c == '\\' || c == '"' || c < ' ' || c > '~':
+			return "", false
+		}
+		unescaped = append(unescaped, c)
+	}
+	return string(unescaped), true
 }

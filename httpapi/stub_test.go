@@ -24,6 +24,13 @@ func reportCreate() *policy.Installed {
 	return installed("report-create", 7, 40, policy.Rate{N: 1, D: 50_000}, policy.Account, policy.Operation)
 }
 
+// window is a policy of limit tokens in a minute.
+func window(id string, version int, limit int64, per ...policy.Attribute) *policy.Installed {
+	p := installed(id, version, limit, policy.Rate{}, per...)
+	p.Spec.Limit.Algorithm, p.Spec.Limit.SpanMicros = policy.FixedWindow, 60_000_000
+	return p
+}
+
 func installed(id string, version int, capacity int64, rate policy.Rate, per ...policy.Attribute) *policy.Installed {
 	return &policy.Installed{
 		Number: 1, ID: id, Version: version, InstalledAtMicros: nowMicros,
@@ -42,6 +49,30 @@ func allowed(p *policy.Installed, remaining, resetAfterMicros int64) policy.Deci
 func denied(p *policy.Installed, remaining, retryAfterMicros, resetAfterMicros int64) policy.Decision {
 	d := allowed(p, remaining, resetAfterMicros)
 	d.Allowed, d.RetryAfterMicros = false, retryAfterMicros
+	return d
+}
+
+// part is a policy's own part of a decision.
+func part(p *policy.Installed, remaining, retryAfterMicros, resetAfterMicros int64) policy.DecisionPart {
+	return policy.DecisionPart{
+		Policy: p, Allowed: retryAfterMicros == 0, Remaining: remaining,
+		RetryAfterMicros: retryAfterMicros, ResetAfterMicros: resetAfterMicros,
+	}
+}
+
+// of gives a decision the parts that it was made of.
+func of(d policy.Decision, parts ...policy.DecisionPart) policy.Decision {
+	d.Detail = &policy.Detail{Parts: parts}
+	return d
+}
+
+// underOperation is a decision as the general path gives it to an operation
+// id, or with "" as it was.
+func underOperation(operationID string, d policy.Decision) policy.Decision {
+	if operationID != "" {
+		d = of(d, part(d.Policy, d.Remaining, d.RetryAfterMicros, d.ResetAfterMicros))
+		d.Detail.OperationID = operationID
+	}
 	return d
 }
 
@@ -76,10 +107,65 @@ func (s *stubDecider) DecideBatch(ctx context.Context, requests []*policy.Reques
 	}
 }
 
+// Usage is empty: who tests it gives a decider of its own.
+func (s *stubDecider) Usage(context.Context, *policy.Request) (policy.Usage, error) {
+	return policy.Usage{}, nil
+}
+
 func (s *stubDecider) calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asked)
+}
+
+// stubOperations has decided operations, one answer for settlements, and one
+// live slot.
+type stubOperations struct {
+	mu          sync.Mutex
+	decisions   map[policy.Key]policy.Decision
+	settled     policy.Settled
+	settlements []policy.Settlement
+	live        policy.SlotID
+}
+
+func (s *stubOperations) FindOperation(_ context.Context, operation policy.Key) (policy.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	decision, known := s.decisions[operation]
+	if !known {
+		return policy.Decision{}, &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "Nothing is decided under this operation id."}
+	}
+	decision.Source = policy.FromReplay
+	return decision, nil
+}
+
+// remember stores a decision under an account's operation id.
+func (s *stubOperations) remember(account, operationID string, decision policy.Decision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.decisions == nil {
+		s.decisions = make(map[policy.Key]policy.Decision)
+	}
+	s.decisions[policy.OperationKeyOf("", account, operationID)] = decision
+}
+
+func (s *stubOperations) Settle(_ context.Context, settlement policy.Settlement) (policy.Settled, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settlements = append(s.settlements, settlement)
+	return s.settled, nil
+}
+
+func (s *stubOperations) ReleaseSlot(_ context.Context, id policy.SlotID) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return id == s.live, nil
+}
+
+func (s *stubOperations) RenewSlot(_ context.Context, id policy.SlotID) (int64, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return nowMicros + 60_000_000, id == s.live, nil
 }
 
 // stubPolicies keeps policies in memory by the rules that Policies states.
