@@ -8,18 +8,19 @@ import (
 func TestEveryFaultIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	wrong := map[string]string{
-		"RATION_HTTP_ADDR":        "nowhere",
-		"RATION_ADMIN_ADDR":       "0.0.0.0:8081",
-		"RATION_METRICS_ADDR":     "[::]:9090",
-		"RATION_DECISION_TIMEOUT": "fast",
-		"RATION_CALL_TIMEOUT":     "-1s",
-		"RATION_LANES":            "65",
-		"RATION_QUEUE_MAX":        "many",
-		"RATION_BATCH_MAX":        "1025",
-		"RATION_JITTER":           "NaN",
-		"RATION_RESET_HEADER":     "never",
-		"RATION_PROBLEM_BASE":     "problems",
-		"RATION_LOG_LEVEL":        "loud",
+		"RATION_HTTP_ADDR":           "nowhere",
+		"RATION_ADMIN_ADDR":          "0.0.0.0:8081",
+		"RATION_METRICS_ADDR":        "[::]:9090",
+		"RATION_DECISION_TIMEOUT":    "fast",
+		"RATION_CALL_TIMEOUT":        "-1s",
+		"RATION_LANES":               "65",
+		"RATION_QUEUE_MAX":           "many",
+		"RATION_BATCH_MAX":           "1025",
+		"RATION_OPERATION_RETENTION": "1ms",
+		"RATION_JITTER":              "NaN",
+		"RATION_RESET_HEADER":        "never",
+		"RATION_PROBLEM_BASE":        "problems",
+		"RATION_LOG_LEVEL":           "loud",
 	}
 	var environ []string
 	for name, value := range wrong {

@@ -33,7 +33,9 @@ func newFront(s *service, site httpapi.Site, reset httpapi.ResetHeader, gatherer
 		server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug) // callers' broken connections
 		return server
 	}
-	f.decisions = server(httpapi.NewDecisions(httpapi.DecisionsConfig{Site: site, Decider: s.limiter, ResetHeader: reset}))
+	f.decisions = server(httpapi.NewDecisions(httpapi.DecisionsConfig{
+		Site: site, Decider: s.limiter, Operations: s.store, ResetHeader: reset,
+	}))
 	f.admin = server(httpapi.NewAdmin(httpapi.AdminConfig{Site: site, Policies: newPromptPolicies(s), Actor: localActor}))
 	f.metrics = server(httpapi.NewObservability(httpapi.ObservabilityConfig{Site: site, Gatherer: gatherer, Checks: f.checks(s)}))
 	return f

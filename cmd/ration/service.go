@@ -26,10 +26,11 @@ const (
 
 // What each package needs from another is what that other one has.
 var (
-	_ limiter.Session  = (*pgstore.Session)(nil)
-	_ limiter.Policies = (*pgstore.Store)(nil)
-	_ httpapi.Policies = (*promptPolicies)(nil)
-	_ httpapi.Decider  = (*limiter.Limiter)(nil)
+	_ limiter.Session    = (*pgstore.Session)(nil)
+	_ limiter.Policies   = (*pgstore.Store)(nil)
+	_ httpapi.Policies   = (*promptPolicies)(nil)
+	_ httpapi.Decider    = (*limiter.Limiter)(nil)
+	_ httpapi.Operations = (*pgstore.Store)(nil)
 )
 
 // service is one instance: a store, what decides on it, and the listeners in
@@ -66,14 +67,15 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 		return err
 	}
 	s.limiter, err = limiter.New(limiter.Config{
-		NewSession:      s.newSession,
-		Policies:        s.store,
-		Lanes:           config.lanes(),
-		QueueMax:        config.QueueMax,
-		BatchAsksMax:    config.BatchMax,
-		DecisionTimeout: config.DecisionTimeout,
-		Logger:          s.log,
-		Metrics:         decisionMetrics,
+		NewSession:         s.newSession,
+		Policies:           s.store,
+		Lanes:              config.lanes(),
+		QueueMax:           config.QueueMax,
+		BatchAsksMax:       config.BatchMax,
+		DecisionTimeout:    config.DecisionTimeout,
+		OperationRetention: config.Retention,
+		Logger:             s.log,
+		Metrics:            decisionMetrics,
 	})
 	if err != nil {
 		return err
