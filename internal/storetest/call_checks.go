@@ -184,8 +184,9 @@ type neverCleans struct{ Store }
 func (neverCleans) Clean(context.Context, int64) (int, error) { return 0, nil }
 
 // cleaningChangesNoAnswer plays a history to a store that cleans and to one
-// that does not. Its clock never steps back, because what a bucket knows of
-// an instant in the future goes with it.
+// that does not. Its clock never steps back, because what a key knows of an
+// instant in the future goes with it; and it has no operation ids, whose
+// outcomes are meant to be forgotten.
 func cleaningChangesNoAnswer(s *scene) {
 	const seed, steps = 13, 400
 	played := game{context: s.Context(), model: neverCleans{s.another()}, subject: s.store}

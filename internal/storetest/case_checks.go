@@ -96,7 +96,7 @@ func faultLargeNumbers(s *scene) {
 	s.deny(0, "key", 9_007_199_254_740_993, 0, 9_007_200) // 10^9 a microsecond
 
 	for _, capacity := range []string{"9223372036854775807", "1e300"} {
-		_, err := tokenBucket(s.durability, capacity, "1", "1")
+		_, err := changeTo(s.durability, policy.Enforce, tokenBucket(capacity, "1", "1"))
 		var refused *policy.Error
 		if !errors.As(err, &refused) || refused.Code != policy.CodeInvalid ||
 			!strings.Contains(fmt.Sprint(refused.Faults), "/limit/capacity") {

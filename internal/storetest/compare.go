@@ -49,7 +49,7 @@ func Compare(tb testing.TB, seed uint64, steps int, model, subject Store) {
 
 	played := game{context: tb.Context(), model: model, subject: subject}
 	for ; steps > 0; steps -= roundSteps {
-		story := newHistory(seed, min(steps, roundSteps), pace{stepsBack: true, cleansPercent: 2})
+		story := newHistory(seed, min(steps, roundSteps), pace{stepsBack: true, operations: true, cleansPercent: 2})
 		if found := played.play(story); found != nil {
 			length := len(story.steps)
 			found = played.shrink(found)

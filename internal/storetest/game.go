@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,9 @@ import (
 
 // pair is the same thing in both stores.
 type pair[T any] struct{ model, subject T }
+
+func modelOf[T any](p pair[T]) T   { return p.model }
+func subjectOf[T any](p pair[T]) T { return p.subject }
 
 // difference is where two stores parted.
 type difference struct {
@@ -35,7 +39,7 @@ type game struct {
 	context        context.Context
 	model, subject Store
 	games          int // histories begun
-	answers        int // asks answered alike, over all histories
+	answers        int // asks and claims answered alike, over all histories
 
 	// Of the history being played.
 	history       history
@@ -43,8 +47,8 @@ type game struct {
 	nowMicros     int64
 	advisedMicros int64 // the last advised instant
 	generations   pair[int64]
-	versions      [slotsMax]int // 0: not installed
-	numbers       [slotsMax]pair[int32]
+	policies      [slotsMax]pair[*policy.Installed] // nil: not installed
+	handedOut     []pair[policy.SlotID]             // in the order of acquiring
 }
 
 // play plays a history from its beginning to the first difference, nil when
@@ -54,6 +58,9 @@ func (g *game) play(h history) *difference {
 		context: g.context, model: g.model, subject: g.subject,
 		games: g.games + 1, answers: g.answers,
 		history: h, nowMicros: epochMicros, advisedMicros: epochMicros,
+	}
+	if found := g.reload(); found != nil {
+		return found
 	}
 	for i, s := range h.steps {
 		g.at = i
@@ -74,8 +81,19 @@ func (g *game) policyID(slot int) string {
 	return fmt.Sprintf("history-%x-%d-%d", g.history.seed, g.games, slot)
 }
 
-// key is the bucket of an ask.
-func (g *game) key(a ask) policy.Key { return keyOf(g.policyID(a.slot), strconv.Itoa(a.key)) }
+// key is a key of a slot's policy.
+func (g *game) key(slot, key int) policy.Key { return keyOf(g.policyID(slot), strconv.Itoa(key)) }
+
+// installed says whether a slot has a policy, which a cut-down history may
+// have left out.
+func (g *game) installed(slot int) bool { return g.policies[slot].model != nil }
+
+// slotOf finds the slot of a policy in one of the stores.
+func (g *game) slotOf(number int32, of func(pair[*policy.Installed]) *policy.Installed) int {
+	return slices.IndexFunc(g.policies[:], func(p pair[*policy.Installed]) bool {
+		return of(p) != nil && of(p).Number == number
+	})
+}
 
 // reload takes over both stores' generations.
 func (g *game) reload() *difference {
@@ -86,26 +104,4 @@ func (g *game) reload() *difference {
 	}
 	g.generations = pair[int64]{model: model, subject: subject}
 	return nil
-}
-
-// batch is the call of one of the stores, by its own policy numbers.
-func (g *game) batch(asks []ask, stale bool, of func(pair[int32]) int32, generation int64) *policy.Batch {
-	if stale {
-		generation--
-	}
-	batch := &policy.Batch{
-		Durability: durabilityOf(asks[0].slot), Generation: generation, NowMicros: g.nowMicros,
-		Asks: make([]policy.Ask, len(asks)),
-	}
-	for i, a := range asks {
-		batch.Asks[i] = policy.Ask{Key: g.key(a), Policy: of(g.numbers[a.slot]), Count: a.count, Cost: a.cost}
-	}
-	return batch
-}
-
-// call makes a call of one store.
-func (g *game) call(store Store, batch *policy.Batch) (policy.Answers, error) {
-	var answers policy.Answers
-	err := store.Decide(g.context, batch, &answers)
-	return answers, err
 }

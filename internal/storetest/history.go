@@ -2,20 +2,19 @@ package storetest
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"math/rand/v2"
-	"strconv"
 
 	"github.com/rationhq/ration/policy"
 )
 
 // Bounds of a random history.
 const (
-	slotsMax     = 6   // policies; the odd ones are durable
 	keysMax      = 5   // of each policy: few, so that they meet again
 	asksMax      = 8   // of one batch
 	callersMax   = 100 // of one counted ask
+	claimsMax    = 8   // of one call
+	checksMax    = 5   // of one claim
 	forwardBits  = 47  // one move forward is below 2^47 µs, four and a half years
 	backwardBits = 42  // one move back is below 2^42 µs, fifty days
 
@@ -24,11 +23,8 @@ const (
 	latestMicros   = epochMicros + 2000*year
 )
 
-// limitEnd is the first number too large for n and for capacity·d.
-const limitEnd = uint64(1) << 62
-
-// history is a made-up life of a few policies: what is installed, asked and
-// cleaned, and how the clock moves.
+// history is a made-up life of a few policies of every kind: what is
+// installed, asked, settled, released and cleaned, and how the clock moves.
 type history struct {
 	seed  uint64
 	steps []step
@@ -45,14 +41,16 @@ type step interface {
 // pace is what kind of history to make.
 type pace struct {
 	stepsBack     bool // the clock may step back
+	operations    bool // claims may have operation ids, which are settled
 	cleansPercent int
 }
 
 // author makes up a history.
 type author struct {
-	random *rand.Rand
-	pace   pace
-	slots  [slotsMax]shape // what each slot's policy is at this point
+	random     *rand.Rand
+	pace       pace
+	slots      [slotsMax]shape // what each slot's policy is at this point
+	operations []claim         // by the number of the operation id, from 1: as first asked
 }
 
 // newHistory makes up a history of the given number of steps. The same seed
@@ -60,6 +58,9 @@ type author struct {
 func newHistory(seed uint64, steps int, p pace) history {
 	a := author{random: rand.New(rand.NewPCG(seed, 0)), pace: p}
 	h := history{seed: seed, steps: make([]step, 0, steps)}
+	for slot := range a.slots {
+		a.slots[slot] = a.kind(slot)
+	}
 	for slot := range min(slotsMax, steps) {
 		h.steps = append(h.steps, a.install(slot))
 	}
@@ -76,11 +77,17 @@ func (a *author) next() step {
 		return clean{}
 	}
 	switch percent = a.random.IntN(100); {
-	case percent < 60:
+	case percent < 25:
 		return a.batch()
-	case percent < 80:
+	case percent < 55:
+		return a.call()
+	case percent < 62:
+		return a.settle()
+	case percent < 68:
+		return a.endOrRenew()
+	case percent < 83:
 		return a.move()
-	case percent < 95:
+	case percent < 96:
 		return followAdvice{offMicros: int64(a.random.IntN(3) - 1)}
 	default:
 		return a.install(a.random.IntN(slotsMax))
@@ -97,7 +104,7 @@ func (a *author) move() step {
 
 // install makes up the next version of a slot's policy.
 func (a *author) install(slot int) step {
-	next := install{slot: slot, shape: a.shape()}
+	next := install{slot: slot, shape: a.shape(a.slots[slot])}
 	next.wrongVersion = a.slots[slot].capacity > 0 && a.random.IntN(20) == 0 // never the first
 	if !next.wrongVersion {
 		a.slots[slot] = next.shape
@@ -105,13 +112,13 @@ func (a *author) install(slot int) step {
 	return next
 }
 
-// batch makes up a call.
+// batch makes up a call on token buckets.
 func (a *author) batch() step {
 	call := decide{stale: a.random.IntN(50) == 0}
 	parity := a.random.IntN(2) // a batch is of one durability
 	taken := map[[2]int]bool{}
 	for range 1 + a.random.IntN(asksMax) {
-		slot, key := 2*a.random.IntN(slotsMax/2)+parity, a.random.IntN(keysMax)
+		slot, key := 2*a.random.IntN(bucketSlots/2)+parity, a.random.IntN(keysMax)
 		if taken[[2]int{slot, key}] {
 			continue // no key occurs twice
 		}
@@ -152,55 +159,6 @@ func (a *author) cost(capacity int64) int64 {
 		return 1
 	}
 }
-
-// shape is a token bucket in stored units: n/d tokens per microsecond.
-type shape struct{ capacity, n, d int64 }
-
-func (s shape) String() string {
-	return fmt.Sprintf("capacity %d, %d/%d per µs", s.capacity, s.n, s.d)
-}
-
-// change is a policy change to the shape. refillTokens is n and refillSeconds
-// is d microseconds, so that every n and d can be had.
-func (s shape) change(d policy.Durability) (*policy.Change, error) {
-	seconds := fmt.Sprintf("%d.%06d", s.d/second, s.d%second)
-	return tokenBucket(d, strconv.FormatInt(s.capacity, 10), strconv.FormatInt(s.n, 10), seconds)
-}
-
-// shape makes up a limit: ordinary ones, ones anywhere in the permitted range
-// and ones at its edges.
-func (a *author) shape() shape {
-	switch a.random.IntN(4) {
-	case 0:
-		edges := []shape{
-			{capacity: math.MaxInt64 >> 1, n: math.MaxInt64 >> 1, d: 1},
-			{capacity: math.MaxInt64 >> 1, n: 1, d: 1},
-			{capacity: 1, n: math.MaxInt64 >> 1, d: math.MaxInt64>>1 - 1},
-			{capacity: 1, n: 1, d: slowest},
-			{capacity: int64(limitEnd-1) / slowest, n: 1, d: slowest},
-			{capacity: 3, n: 1_000_003, d: 999_983 * second},
-			{capacity: 1, n: 1, d: second},
-		}
-		return edges[a.random.IntN(len(edges))]
-	case 1:
-		d := a.magnitude(1, limitEnd)
-		return shape{
-			capacity: int64(a.magnitude(1, (limitEnd-1)/d+1)),
-			n:        int64(a.magnitude((d+slowest-1)/slowest, limitEnd)),
-			d:        int64(d),
-		}
-	default:
-		periods := []int64{second, 3 * second, 7 * second, second / 10, 60 * second, day}
-		return shape{
-			capacity: 1 + a.random.Int64N(100),
-			n:        1 + a.random.Int64N(20),
-			d:        periods[a.random.IntN(len(periods))],
-		}
-	}
-}
-
-// slowest is the largest d for each n: one token in 366 days.
-const slowest = 366 * 86_400 * 1_000_000
 
 // magnitude is a number from low to below high whose number of digits is
 // evenly spread. low is at least 1.

@@ -3,7 +3,6 @@ package storetest
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"strconv"
 	"testing"
 
@@ -62,7 +61,7 @@ func (s *scene) install(at, capacity int64, refillTokens, refillSeconds string) 
 // change is the content of a version.
 func (s *scene) change(capacity int64, refillTokens, refillSeconds string) *policy.Change {
 	s.Helper()
-	change, err := tokenBucket(s.durability, strconv.FormatInt(capacity, 10), refillTokens, refillSeconds)
+	change, err := changeTo(s.durability, policy.Enforce, tokenBucket(strconv.FormatInt(capacity, 10), refillTokens, refillSeconds))
 	if err != nil {
 		s.Fatalf("policy of capacity %d at %s per %s s: %v", capacity, refillTokens, refillSeconds, err)
 	}
@@ -155,15 +154,6 @@ func (s *scene) clean(at int64) int {
 		s.Fatalf("clean at %d µs: %v", at, err)
 	}
 	return deleted
-}
-
-// tokenBucket is a policy change with the limit's numbers as JSON.
-func tokenBucket(d policy.Durability, capacity, refillTokens, refillSeconds string) (*policy.Change, error) {
-	return policy.ParseChange(fmt.Appendf(nil, `{
-		"match": {"operations": ["storetest"]}, "per": ["account"], "durability": %q,
-		"limit": {"algorithm": "token_bucket",
-			"capacity": %s, "refillTokens": %s, "refillSeconds": %s}}`,
-		d, capacity, refillTokens, refillSeconds))
 }
 
 // keyOf names a bucket. Stores take any 128 bits; what makes the real ones is

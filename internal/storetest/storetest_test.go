@@ -37,7 +37,7 @@ func TestCompareFindsFaults(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			played := game{context: t.Context(), model: newModel(), subject: newFaulty()}
-			found := played.play(newHistory(1, defaultSteps, pace{stepsBack: true, cleansPercent: 2}))
+			found := played.play(newHistory(1, defaultSteps, pace{stepsBack: true, operations: true, cleansPercent: 2}))
 			if found == nil {
 				t.Fatalf("a store that %s passes the comparison", fault)
 			}
@@ -92,7 +92,7 @@ func TestReplayFindsFaults(t *testing.T) {
 func TestHistoriesRepeat(t *testing.T) {
 	t.Parallel()
 	tell := func(seed uint64) string {
-		h := newHistory(seed, 300, pace{stepsBack: true, cleansPercent: 2})
+		h := newHistory(seed, 300, pace{stepsBack: true, operations: true, cleansPercent: 2})
 		return (&difference{history: h, at: len(h.steps) - 1}).String()
 	}
 	if first, second := tell(5), tell(5); first != second {
@@ -115,15 +115,17 @@ func TestShapesAreValid(t *testing.T) {
 			continue
 		}
 		seen++
-		change, err := next.shape.change(policy.Fast)
+		change, err := next.shape.change()
 		if err != nil {
 			t.Fatalf("%s: %v", next.shape, err)
 		}
 		got, want := change.Spec.Limit, next.shape
-		if got.Capacity != want.capacity || !slices.Equal(
-			[]int64{got.Rate.N, got.Rate.D}, lowestTerms(want.n, want.d),
-		) {
-			t.Fatalf("%s was read as %+v", want, got)
+		if got.Algorithm != want.algorithm || got.Strict != want.strict || got.Capacity != want.capacity ||
+			got.SpanMicros != want.spanMicros || change.Spec.Durability != want.durability || change.Spec.Mode != want.mode {
+			t.Fatalf("%s was read as %+v", want, change.Spec)
+		}
+		if want.algorithm == policy.TokenBucket && !slices.Equal([]int64{got.Rate.N, got.Rate.D}, lowestTerms(want.n, want.d)) {
+			t.Fatalf("%s was read as %+v", want, got.Rate)
 		}
 	}
 	if seen < 500 {
