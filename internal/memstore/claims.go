@@ -98,6 +98,7 @@ func (s *Store) charge(check policy.Check, at place, before state, part *policy.
 		after, made.mark = before.charged(rule, check.Cost, nowMicros)
 	}
 	s.keep(at, after)
+	part.Cost = check.Cost
 	part.Remaining = after.remaining(rule, nowMicros)
 	part.ResetAfterMicros = after.resetMicros(rule, nowMicros)
 	return made
