@@ -1,9 +1,10 @@
 -- decide_v1: the general path: decides claims, each on any number of policies of any algorithm, all or nothing, in the order
 -- in which they stand; with operation ids, which replay what was decided before, and slots.
 --
--- A first look reads every key without locks. A claim that an enforced policy denies there, and a peek, is answered from
--- it, unless a claim before it may yet charge one of its keys. What is left has its rows locked, is read anew by a new
--- statement, since one that waited for a lock still sees the other tables as they were, and is decided under the locks.
+-- A first look reads every key without locks and decides everything. That stands for claims which an enforced policy denies
+-- and for peeks, unless a claim before them charges one of their keys: they write nothing. What is left has its rows locked.
+-- If these still hold what the first look saw, its decisions stand too; else they are read anew, by a new statement, since
+-- one that waited for a lock still sees the other tables as they were, and decided again.
 --
 -- Arguments, by claim: p_operations names its operation id, NULL where it has none; p_contents the fingerprint of its
 --        request, p_stated its stated cost, 0 for none; p_peeks whether it only asks.
@@ -22,7 +23,8 @@
 --        o_version, o_admitted (this policy alone allows it), o_remaining, o_retry_after (0 when admitted, -1 never),
 --        o_reset_after, o_slot and o_slot_expires, o_cost (what was charged, 0 for nothing).
 -- Units: tokens, microseconds; waits are counted from o_at.
--- Clock: clock_timestamp() before the first look and again behind the locks; p_now on a test clock.
+-- Clock: clock_timestamp() before the first look, and again behind the locks where rows changed meanwhile; p_now on a test
+--        clock.
 -- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
 --        decide_lock_v1.
 -- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend or
@@ -48,23 +50,26 @@ DECLARE
     v_claims    constant int     := cardinality(p_stated);
     v_keys      constant int     := cardinality(p_keys);
     v_checks    constant int     := cardinality(p_claims);
-    v_locked    boolean := false;  -- the second look, under the locks
+    v_locked    boolean := false;  -- this look is the second one, under the locks
+    v_stands    boolean;           -- what was decided stands
     s           record;            -- the keys, as decide_read_v1 gives them
+    l           record;            -- the rows, as decide_lock_v1 leaves them
     v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
-    v_wanted    boolean[];                                            -- by key: claims that wait for the locks may charge it
+    v_wanted    boolean[];                                            -- by key: a claim is about to charge it
     v_rows      boolean[] := array_fill(false, ARRAY[v_keys]);        -- by key: its row is locked
     v_room      bigint[];                                             -- by key: what may still be charged, in parts
-    v_taken     bigint[]  := array_fill(0::bigint, ARRAY[v_keys]);    -- by key: charged by this call, in tokens
+    v_taken     bigint[];                                             -- by key: charged by this call, in tokens
     v_before    bigint[]  := array_fill(0::bigint, ARRAY[v_checks]);  -- by check: v_taken before it
     v_fits      boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check: its policy alone allows it
-    v_charged   boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check
-    v_slots     uuid[]    := array_fill(NULL::uuid, ARRAY[v_checks]); -- by check: the slot it acquired
-    v_answered  int[];    -- the checks of the claims that this look answers
+    v_charged   boolean[];                                            -- by check
+    v_slots     uuid[];                                               -- by check: the slot it acquired
+    v_settled   int[];    -- checks of claims that this look decides for good
+    v_pending   int[];    -- checks of claims that stand only if their rows are locked and hold what was seen
     v_first     int;      -- check of the claim in hand
     v_check     int;
     v_cell      int;
     v_ok        boolean;  -- no enforced policy denies the claim in hand
-    v_waits     boolean;  -- it has a key that a claim before it may charge under the locks
+    v_waits     boolean;  -- it charges a key, or has one that a claim before it charges
     v_open      boolean;  -- it has a key that cannot be decided
     v_held      boolean;  -- and that is because others hold its row
 BEGIN
@@ -89,8 +94,12 @@ BEGIN
 
     LOOP
         v_room := s.o_room;
+        v_taken := array_fill(0::bigint, ARRAY[v_keys]);
         v_wanted := array_fill(false, ARRAY[v_keys]);
-        v_answered := '{}';
+        v_charged := array_fill(false, ARRAY[v_checks]);
+        v_slots := array_fill(NULL::uuid, ARRAY[v_checks]);
+        v_settled := '{}';
+        v_pending := '{}';
         v_check := 1;
         FOR v_claim IN 1 .. v_claims LOOP
             v_first := v_check;
@@ -99,41 +108,44 @@ BEGIN
             v_open := false;
             v_held := false;
             WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
-                v_cell := p_cells[v_check];
-                v_check := v_check + 1;
-                CONTINUE WHEN o_status[v_claim] <> 0;
-                v_before[v_check - 1] := v_taken[v_cell];
-                v_fits[v_check - 1] := CASE WHEN p_costs[v_check - 1] <= s.o_capacities[v_cell]
-                                            THEN v_room[v_cell] >= p_costs[v_check - 1] * s.o_d[v_cell] ELSE false END;
-                v_ok := v_ok AND (v_fits[v_check - 1] OR NOT s.o_enforced[v_cell]);
-                v_waits := v_waits OR v_wanted[v_cell];
-                IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
-                    v_open := true;
-                    v_held := v_held OR (p_hold = 'skip' AND s.o_found[v_cell]);
+                IF o_status[v_claim] = 0 THEN
+                    v_cell := p_cells[v_check];
+                    v_before[v_check] := v_taken[v_cell];
+                    v_fits[v_check] := CASE WHEN p_costs[v_check] <= s.o_capacities[v_cell]
+                                            THEN v_room[v_cell] >= p_costs[v_check] * s.o_d[v_cell] ELSE false END;
+                    v_ok := v_ok AND (v_fits[v_check] OR NOT s.o_enforced[v_cell]);
+                    v_waits := v_waits OR v_wanted[v_cell];
+                    IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
+                        v_open := true;
+                        v_held := v_held OR (p_hold = 'skip' AND s.o_writers[v_cell] IS NOT NULL);
+                    END IF;
                 END IF;
+                v_check := v_check + 1;
             END LOOP;
-            IF o_status[v_claim] <> 0 THEN
-                CONTINUE;
-            ELSIF v_first = v_check THEN
+            CONTINUE WHEN o_status[v_claim] <> 0;
+            IF v_first = v_check THEN
                 o_status[v_claim] := 6;
+                CONTINUE;
             ELSIF v_open THEN
                 IF v_held THEN
                     o_status[v_claim] := 5;
                 END IF;
-            ELSIF v_waits OR (v_ok AND NOT p_peeks[v_claim] AND NOT v_locked) THEN
-                IF NOT p_peeks[v_claim] THEN
-                    FOR i IN v_first .. v_check - 1 LOOP
-                        v_wanted[p_cells[i]] := true;
-                    END LOOP;
+                CONTINUE;
+            END IF;
+            o_status[v_claim] := 1;
+            o_allowed[v_claim] := v_ok;
+            o_at[v_claim] := o_now;
+            v_ok := v_ok AND NOT p_peeks[v_claim];
+            v_waits := (v_waits OR v_ok) AND NOT v_locked;
+            FOR i IN v_first .. v_check - 1 LOOP
+                v_cell := p_cells[i];
+                IF v_waits THEN
+                    v_pending := v_pending || i;
+                    v_wanted[v_cell] := v_wanted[v_cell] OR NOT p_peeks[v_claim];
+                ELSE
+                    v_settled := v_settled || i;
                 END IF;
-            ELSE
-                o_status[v_claim] := 1;
-                o_allowed[v_claim] := v_ok;
-                o_at[v_claim] := o_now;
-                FOR i IN v_first .. v_check - 1 LOOP
-                    v_answered := v_answered || i;
-                    CONTINUE WHEN NOT v_ok OR NOT v_fits[i] OR p_peeks[v_claim];
-                    v_cell := p_cells[i];
+                IF v_ok AND v_fits[i] THEN
                     v_charged[i] := true;
                     v_taken[v_cell] := v_taken[v_cell] + p_costs[i];
                     v_room[v_cell] := v_room[v_cell] - p_costs[i] * s.o_d[v_cell];
@@ -143,14 +155,23 @@ BEGIN
                     IF s.o_places[v_cell] = 7 THEN
                         v_slots[i] := gen_random_uuid();
                     END IF;
-                END LOOP;
-            END IF;
+                END IF;
+            END LOOP;
         END LOOP;
         IF v_check <= v_checks THEN
             RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the claims of the checks do not ascend from 1 to the number of claims';
         END IF;
 
-        IF v_answered <> '{}' THEN
+        v_stands := true;
+        IF v_pending <> '{}' THEN
+            l := ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_writers);
+            v_stands := l.o_same;
+            v_locked := true;
+        END IF;
+        IF v_stands THEN
+            v_settled := v_settled || v_pending;
+        END IF;
+        IF v_settled <> '{}' THEN
             SELECT o_claim || array_agg(p_claims[k.i]), o_policy || array_agg(p_policies[k.cell]),
                    o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(v_fits[k.i]),
                    o_remaining || array_agg(greatest(0, f.remaining)),
@@ -162,24 +183,22 @@ BEGIN
             INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
             FROM (SELECT a.i, p_cells[a.i] AS cell, p_costs[a.i] AS cost, s.o_capacities[p_cells[a.i]] AS capacity,
                          v_before[a.i] + CASE WHEN v_charged[a.i] THEN p_costs[a.i] ELSE 0 END AS taken
-                  FROM unnest(v_answered) AS a (i) OFFSET 0) AS k
+                  FROM unnest(v_settled) AS a (i) OFFSET 0) AS k
             CROSS JOIN LATERAL ration.decide_figures_v1(
                 o_now, s.o_places[k.cell], k.cost, k.capacity, k.taken, s.o_n[k.cell], s.o_d[k.cell], s.o_spans[k.cell],
                 s.o_sliding[k.cell], s.o_base[k.cell], s.o_at[k.cell], s.o_previous[k.cell], s.o_marks[k.cell], s.o_logs[k.cell]) AS f;
         END IF;
-        EXIT WHEN v_locked OR NOT true = ANY (v_wanted);
+        EXIT WHEN v_stands;
 
-        -- Only what is left is locked and read again.
-        v_needed := array_fill(false, ARRAY[v_keys]);
-        FOR i IN 1 .. v_checks LOOP
-            IF o_status[p_claims[i]] = 0 THEN
-                v_needed[p_cells[i]] := true;
-            END IF;
-        END LOOP;
-        FOREACH v_cell IN ARRAY coalesce(ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_found), '{}') LOOP
+        FOREACH v_cell IN ARRAY coalesce(l.o_cells, '{}') LOOP
             v_rows[v_cell] := true;
         END LOOP;
-        v_locked := true;
+        v_needed := array_fill(false, ARRAY[v_keys]);
+        FOREACH v_check IN ARRAY v_pending LOOP
+            v_needed[p_cells[v_check]] := true;
+            o_status[p_claims[v_check]] := 0;
+            o_allowed[p_claims[v_check]] := false;
+        END LOOP;
         o_now := ration.clock_v1(p_now);
         s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
     END LOOP;
