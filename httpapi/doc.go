@@ -3,7 +3,7 @@
 // handler of each listener: [NewDecisions], [NewAdmin], [NewObservability].
 //
 // The package translates and nothing more. Requests are read by package
-// policy and answered by a [Decider] or by [Policies], which others implement;
-// errors become RFC 9457 problems in one place (problem.go). A denial is a
-// decision and never a problem.
+// policy and answered by a [Decider], by [Operations] or by [Policies], which
+// others implement; errors become RFC 9457 problems in one place (problem.go).
+// A denial is a decision and never a problem.
 package httpapi

@@ -6,6 +6,10 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
+// quotasMax bounds the policies in RateLimit-Policy: gateways have little room
+// for headers.
+const quotasMax = 8
+
 // ResetHeader says what X-RateLimit-Reset holds, if the X-RateLimit fields
 // are sent at all. Gateways and clients disagree on it, so operators choose.
 type ResetHeader uint8
@@ -75,18 +79,16 @@ func inHeaders(spec *policy.Spec) bool {
 }
 
 // addRateLimitPolicy adds the policies of a decision that may stand in
-// headers, as draft-ietf-httpapi-ratelimit-headers-10 writes them. shown is
-// one of them.
+// headers, as draft-ietf-httpapi-ratelimit-headers-10 writes them: first the
+// one whose figures are shown.
 func (f *fields) addRateLimitPolicy(d *policy.Decision, shown *policy.DecisionPart) {
-	if d.Detail == nil {
-		f.text = appendQuota(f.text, shown.Policy)
-	} else {
-		separator := ""
+	f.text = appendQuota(f.text, shown.Policy)
+	if d.Detail != nil {
+		listed := 1
 		for i := range d.Detail.Parts {
-			if installed := d.Detail.Parts[i].Policy; inHeaders(installed.Spec) {
-				f.text = append(f.text, separator...)
-				f.text = appendQuota(f.text, installed)
-				separator = ", "
+			if other := d.Detail.Parts[i].Policy; other.ID != shown.Policy.ID && inHeaders(other.Spec) && listed < quotasMax {
+				f.text = appendQuota(append(f.text, ", "...), other)
+				listed++
 			}
 		}
 	}

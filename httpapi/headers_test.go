@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rationhq/ration/policy"
@@ -158,7 +159,7 @@ func TestHeadersOfSeveralPolicies(t *testing.T) {
 	}
 	own, hidden := policy.Spec{Per: []policy.Attribute{policy.User}}, policy.Spec{}
 	shadow := policy.Spec{Per: own.Per, Mode: policy.Shadow}
-	const both = `"a";q=10;w=60, "c";q=10;w=60`
+	const ac, ca = `"a";q=10;w=60, "c";q=10;w=60`, `"c";q=10;w=60, "a";q=10;w=60`
 	for name, c := range map[string]struct {
 		parts           []policy.DecisionPart
 		tightest        int
@@ -166,16 +167,16 @@ func TestHeadersOfSeveralPolicies(t *testing.T) {
 		policies, limit string
 	}{
 		"the tightest shows": {
-			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 5, 0, hidden), part("c", 3, 0, own)}, 2, 0, both, `"c";r=3;t=30`,
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 5, 0, hidden), part("c", 3, 0, own)}, 2, 0, ca, `"c";r=3;t=30`,
 		},
 		"another shows, the one with the fewest left": {
-			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 1, 0, hidden), part("c", 8, 0, own)}, 1, 0, both, `"a";r=7;t=30`,
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 1, 0, hidden), part("c", 8, 0, own)}, 1, 0, ac, `"a";r=7;t=30`,
 		},
 		"it denies too, and has more before the longest wait ends": {
-			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 0, 40_000_000, hidden), part("c", 2, 20_000_000, own)}, 1, 40, both, `"c";r=2;t=20`,
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 0, 40_000_000, hidden), part("c", 2, 20_000_000, own)}, 1, 40, ca, `"c";r=2;t=20`,
 		},
 		"it allows, and would have more only after Retry-After": {
-			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 0, 20_000_000, hidden), part("c", 8, 0, own)}, 1, 20, both, `"a";r=7`,
+			[]policy.DecisionPart{part("a", 7, 0, own), part("b", 0, 20_000_000, hidden), part("c", 8, 0, own)}, 1, 20, ac, `"a";r=7`,
 		},
 		"shadows are not heeded": {
 			[]policy.DecisionPart{part("a", 0, 9_000_000, shadow), part("b", 5, 0, own)}, 1, 0, `"b";q=10;w=60`, `"b";r=5;t=30`,
@@ -197,5 +198,22 @@ func TestHeadersOfSeveralPolicies(t *testing.T) {
 		if wait := header.Get("Retry-After"); wait != "" && wait != strconv.FormatInt(c.wait, 10) {
 			t.Errorf("%s: Retry-After %s, want %d", name, wait, c.wait)
 		}
+	}
+}
+
+func TestHeadersHaveRoomForAFewPolicies(t *testing.T) {
+	t.Parallel()
+	var parts []policy.DecisionPart
+	for i := range 64 {
+		spec := &policy.Spec{Disclose: true, Limit: policy.Limit{Algorithm: policy.FixedWindow, Capacity: 10, SpanMicros: 1_000_000}}
+		parts = append(parts, policy.DecisionPart{Policy: &policy.Installed{ID: "p" + strconv.Itoa(i), Spec: spec}, Allowed: true})
+	}
+	var fields fields
+	fields.addDecisionFields(&policy.Decision{Policy: parts[40].Policy, Allowed: true, Detail: &policy.Detail{Parts: parts}}, ResetOff, 0)
+	header := make(http.Header)
+	fields.writeTo(header)
+	listed := strings.Split(header.Get("RateLimit-Policy"), ", ")
+	if len(listed) != quotasMax || listed[0] != `"p40";q=10;w=1` || listed[1] != `"p0";q=10;w=1` {
+		t.Errorf("%d policies are listed, want %d with the tightest in front: %q", len(listed), quotasMax, listed)
 	}
 }
