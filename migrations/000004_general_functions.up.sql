@@ -332,16 +332,16 @@ END $$;
 --
 -- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
 -- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
---        o_places: where its state is kept, in the lock order: 1 bucket_fast, 2 bucket_durable, 3 window_fast,
---        4 window_durable, 5 log_fast, 6 log_durable, 7 slot_parent; o_found: whether there is a row; o_room: what may be
---        charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the tokens that count;
+--        o_places: where its state is kept (state_place_v1); o_writers: the transaction that wrote its row, NULL where there
+--        is none; o_room: what may be charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the
+--        tokens that count;
 --        o_at: the instant of the balance, the start of the window, the newest entry or expiry; o_marks: the instant
 --        under which a charge of now is kept; o_logs: the live entries, those of slots with their expiries as instants.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: none. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.decide_read_v1(
     p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_needed boolean[], p_now bigint,
-    OUT o_places int[], OUT o_found boolean[], OUT o_enforced boolean[], OUT o_versions int[], OUT o_capacities bigint[],
+    OUT o_places int[], OUT o_writers xid[], OUT o_enforced boolean[], OUT o_versions int[], OUT o_capacities bigint[],
     OUT o_n bigint[], OUT o_d bigint[], OUT o_spans bigint[], OUT o_sliding boolean[], OUT o_room bigint[], OUT o_base bigint[],
     OUT o_at bigint[], OUT o_previous bigint[], OUT o_marks bigint[], OUT o_logs ration.log_entries[])
 LANGUAGE plpgsql STABLE
@@ -353,10 +353,10 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 BEGIN
-    SELECT array_agg(p.place), array_agg(s.found IS TRUE), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity),
+    SELECT array_agg(p.place), array_agg(s.writer), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity),
            array_agg(p.n), array_agg(p.d), array_agg(p.span), array_agg(p.sliding), array_agg(h.room), array_agg(h.base),
            array_agg(h.at), array_agg(h.previous), array_agg(h.mark), array_agg(h.log)
-    INTO o_places, o_found, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_room, o_base, o_at,
+    INTO o_places, o_writers, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_room, o_base, o_at,
          o_previous, o_marks, o_logs
     FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i ORDER BY 1) AS c
     LEFT JOIN LATERAL (
@@ -364,46 +364,42 @@ BEGIN
                f.algorithm = 'sliding_window_counter' AND NOT f.strict AS sliding,
                ration.segment_v1(f) AS segment, ration.idle_log_v1(f) AS idle_log,
                CASE WHEN f.algorithm <> 'concurrency' THEN f.span ELSE 0 END AS counted,  -- for so long behind its instant
-               f.span, CASE WHEN f.algorithm = 'token_bucket' THEN 1 WHEN f.algorithm = 'concurrency' THEN 7
-                            WHEN f.strict OR f.algorithm = 'sliding_window_log' THEN 5 ELSE 3 END
-                       + CASE WHEN f.durability = 'durable' AND f.algorithm <> 'concurrency' THEN 1 ELSE 0 END AS place
+               f.span, ration.state_place_v1(f.algorithm, f.strict, f.durability) AS place
         FROM ration.policy AS f
         WHERE f.number = p_policies[c.cell] AND f.generation <= p_generation AND p_needed[c.cell] OFFSET 0) AS p ON true
     -- Each branch is run for the cells of its place alone.
     LEFT JOIN LATERAL (
-        SELECT true AS found, b.version, b.balance AS count, b.at, 0::bigint AS previous, NULL::bigint[] AS entries
+        SELECT b.xmin AS writer, b.version, b.balance AS count, b.at, 0::bigint AS previous, NULL::bigint[] AS entries
         FROM ration.bucket_fast AS b WHERE p.place = 1 AND b.shard = p_shard AND b.key = p_keys[c.cell]
-        UNION ALL SELECT true, b.version, b.balance, b.at, 0, NULL
+        UNION ALL SELECT b.xmin, b.version, b.balance, b.at, 0, NULL
         FROM ration.bucket_durable AS b WHERE p.place = 2 AND b.shard = p_shard AND b.key = p_keys[c.cell]
-        UNION ALL SELECT true, w.version, w.current, w.start, w.previous, NULL
+        UNION ALL SELECT w.xmin, w.version, w.current, w.start, w.previous, NULL
         FROM ration.window_fast AS w WHERE p.place = 3 AND w.shard = p_shard AND w.key = p_keys[c.cell]
-        UNION ALL SELECT true, w.version, w.current, w.start, w.previous, NULL
+        UNION ALL SELECT w.xmin, w.version, w.current, w.start, w.previous, NULL
         FROM ration.window_durable AS w WHERE p.place = 4 AND w.shard = p_shard AND w.key = p_keys[c.cell]
-        UNION ALL SELECT true, l.version, NULL, NULL, NULL, l.entries
+        UNION ALL SELECT l.xmin, l.version, NULL, NULL, NULL, l.entries
         FROM ration.log_fast AS l WHERE p.place = 5 AND l.shard = p_shard AND l.key = p_keys[c.cell]
-        UNION ALL SELECT true, l.version, NULL, NULL, NULL, l.entries
+        UNION ALL SELECT l.xmin, l.version, NULL, NULL, NULL, l.entries
         FROM ration.log_durable AS l WHERE p.place = 6 AND l.shard = p_shard AND l.key = p_keys[c.cell]
-        UNION ALL SELECT true, NULL, NULL, NULL, NULL, ration.slots_v1(p_shard, p_keys[c.cell], p_now)
+        UNION ALL SELECT o.xmin, NULL, NULL, NULL, NULL, ration.slots_v1(p_shard, p_keys[c.cell], p_now)
         FROM ration.slot_parent AS o WHERE p.place = 7 AND o.shard = p_shard AND o.key = p_keys[c.cell]
         OFFSET 0) AS s ON true
     LEFT JOIN LATERAL (
         SELECT b.settled AS room, b.settled AS base, b.at, 0::bigint AS previous, p_now AS mark, NULL::ration.log_entries AS log
         FROM (SELECT v.at, ration.settled_v1(v.balance, v.at, p_now, p.n, p.capacity_units) AS settled
-              FROM (SELECT coalesce(k.o_balance, s.count, p.idle_balance) AS balance, coalesce(k.o_at, s.at, p.idle_at) AS at
-                    FROM (SELECT) AS one
-                    LEFT JOIN LATERAL (SELECT y.o_balance, y.o_at
-                                       FROM ration.carry_v1(p.number, s.version, p.version, s.count, s.at) AS y
-                                       WHERE s.version < p.version OFFSET 0) AS k ON true) AS v) AS b
+              FROM (SELECT coalesce(k.carried[1], s.count, p.idle_balance) AS balance,
+                           coalesce(k.carried[2], s.at, p.idle_at) AS at
+                    -- Not called for rows of the version in force.
+                    FROM (SELECT CASE WHEN s.version < p.version THEN (
+                                     SELECT ARRAY[y.o_balance, y.o_at]
+                                     FROM ration.carry_v1(p.number, s.version, p.version, s.count, s.at) AS y) END AS carried) AS k
+                    OFFSET 0) AS v) AS b
         WHERE p.place <= 2
         UNION ALL
         SELECT ration.window_room_v1(p.sliding, w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity),
                w.current, w.start, w.previous, w.start, NULL
-        FROM (SELECT greatest(v.start, v.due) AS start,
-                     CASE WHEN v.due <= v.start THEN v.current ELSE 0 END AS current,
-                     CASE WHEN v.due <= v.start THEN v.previous WHEN v.due = v.start + p.span THEN v.current ELSE 0 END AS previous
-              FROM (SELECT p_now - p_now % p.span AS due, coalesce(s.at, p.idle_at - p.idle_at % p.span) AS start,
-                           coalesce(s.count, p.capacity - p.idle_balance) AS current, coalesce(s.previous, 0) AS previous
-                    OFFSET 0) AS v OFFSET 0) AS w
+        FROM ration.window_at_v1(coalesce(s.at, p.idle_at - p.idle_at % p.span), coalesce(s.count, p.capacity - p.idle_balance),
+                                 coalesce(s.previous, 0), p.span, p_now) AS w
         WHERE p.place BETWEEN 3 AND 4
         UNION ALL
         SELECT p.capacity - l.o_used, l.o_used, l.o_live[cardinality(l.o_live) - 1], 0,
@@ -411,7 +407,7 @@ BEGIN
                CASE WHEN p.place = 7 THEN p_now + p.span
                     ELSE greatest(ration.log_mark_v1(p_now, p.segment), l.o_live[cardinality(l.o_live) - 1]) END,
                ROW (l.o_live)::ration.log_entries
-        FROM ration.log_live_v1(CASE WHEN s.found THEN s.entries ELSE p.idle_log END, p_now - p.counted) AS l
+        FROM ration.log_live_v1(coalesce(s.entries, p.idle_log), p_now - p.counted) AS l
         WHERE p.place >= 5
         OFFSET 0) AS h ON true;
 END $$;
@@ -456,17 +452,19 @@ END;
 -- one ascending pass. Inserting before locking, each in the one order of places and keys, is what keeps calls that meet in
 -- several rows from waiting for each other in a circle.
 --
--- Arguments: cells are the distinct keys of the call; p_wanted says which to lock, p_found which had a row a moment ago,
---        p_places where they are kept (decide_read_v1). p_hold as in decide_v1.
--- Answers: the cells whose rows are locked. One that is missing is held by another session ('skip'), absent ('skip'), was
---        deleted meanwhile, or all are, when another call waits for one of the keys ('alone').
+-- Arguments: cells are the distinct keys of the call; p_wanted says which to lock; p_places and p_writers are as
+--        decide_read_v1 found them a moment ago. p_hold as in decide_v1.
+-- Answers: o_cells: those whose rows are locked. One that is missing is held by another session ('skip'), absent ('skip'),
+--        was deleted meanwhile, or all are, when another call waits for one of the keys ('alone'). o_same: all are locked,
+--        and hold what decide_read_v1 found there. Of slots that is not known: they change without their parent's row.
 -- Units: none. Clock: none.
 -- Locks: 'alone': the transaction's advisory locks on the first 64 bits of the keys, if all are free; then the rows, by place
 --        and key.
 -- SQLSTATE: 57014 statement_timeout.
 CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
-    p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_found boolean[])
-RETURNS int[] LANGUAGE plpgsql VOLATILE
+    p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_writers xid[],
+    OUT o_cells int[], OUT o_same boolean)
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
@@ -475,13 +473,22 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_absent int[];  -- places that lack a row
-    v_locked int[];
+    v_cells    int[];    -- wanted, ascending by place and key
+    v_places   int[];    -- of these
+    v_absent   int[];    -- places of those without a row
+    v_inserted int := 0;
+    v_rows     int;
+    r          record;
 BEGIN
+    SELECT array_agg(q.cell), array_agg(q.place), array_agg(q.place) FILTER (WHERE q.writer IS NULL)
+    INTO v_cells, v_places, v_absent
+    FROM (SELECT i AS cell, p_places[i] AS place, p_writers[i] AS writer FROM generate_series(1, cardinality(p_keys)) AS i
+          WHERE p_wanted[i] ORDER BY 2, p_keys[i]) AS q;
+    o_same := p_hold <> 'skip' AND NOT 7 = ANY (v_places);
     IF p_hold = 'skip' THEN
-        SELECT array_agg(q.cell) INTO v_locked
-        FROM (SELECT i AS cell, p_places[i] AS place, p_keys[i] AS key
-              FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i] ORDER BY 2, 3) AS q
+        SELECT array_agg(q.cell) INTO o_cells
+        FROM (SELECT u.cell, p_places[u.cell] AS place, p_keys[u.cell] AS key FROM unnest(v_cells) WITH ORDINALITY AS u (cell, n)
+              ORDER BY u.n) AS q
         LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_fast AS t
                            WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l1 ON true
         LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_durable AS t
@@ -497,78 +504,130 @@ BEGIN
         LEFT JOIN LATERAL (SELECT true AS got FROM ration.slot_parent AS t
                            WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l7 ON true
         WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got);
-        RETURN v_locked;
+        RETURN;
     END IF;
-    IF p_hold = 'alone' AND NOT (
-        SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[i])))
-        FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i]) THEN
-        RETURN NULL;
+    IF p_hold = 'alone' AND NOT (SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[u.cell])))
+                                 FROM unnest(v_cells) AS u (cell)) THEN
+        o_same := false;
+        RETURN;
     END IF;
 
-    SELECT array_agg(DISTINCT p_places[i]) INTO v_absent
-    FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i] AND NOT p_found[i];
     IF 1 = ANY (v_absent) THEN
         INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
-        SELECT p.idle_balance, p.idle_at, p_keys[i], p_shard, p.number, p.version, 0
-        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
-        WHERE p_wanted[i] AND p_places[i] = 1 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 1 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
     END IF;
     IF 2 = ANY (v_absent) THEN
         INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
-        SELECT p.idle_balance, p.idle_at, p_keys[i], p_shard, p.number, p.version, 0
-        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
-        WHERE p_wanted[i] AND p_places[i] = 2 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 2 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
     END IF;
     IF 3 = ANY (v_absent) THEN
         INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
-        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[i], p_shard, p.number, p.version
-        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
-        WHERE p_wanted[i] AND p_places[i] = 3 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
     END IF;
     IF 4 = ANY (v_absent) THEN
         INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
-        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[i], p_shard, p.number, p.version
-        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
-        WHERE p_wanted[i] AND p_places[i] = 4 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
     END IF;
     IF 5 = ANY (v_absent) THEN
         INSERT INTO ration.log_fast (key, shard, policy, version, entries)
-        SELECT p_keys[i], p_shard, p.number, p.version, ration.idle_log_v1(p)
-        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
-        WHERE p_wanted[i] AND p_places[i] = 5 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 5 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
     END IF;
     IF 6 = ANY (v_absent) THEN
         INSERT INTO ration.log_durable (key, shard, policy, version, entries)
-        SELECT p_keys[i], p_shard, p.number, p.version, ration.idle_log_v1(p)
-        FROM generate_series(1, cardinality(p_keys)) AS i JOIN ration.policy AS p ON p.number = p_policies[i]
-        WHERE p_wanted[i] AND p_places[i] = 6 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 6 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
     END IF;
     IF 7 = ANY (v_absent) THEN
         INSERT INTO ration.slot_parent (key, shard, policy)
-        SELECT p_keys[i], p_shard, p_policies[i]
-        FROM generate_series(1, cardinality(p_keys)) AS i
-        WHERE p_wanted[i] AND p_places[i] = 7 AND NOT p_found[i] ORDER BY p_keys[i] ON CONFLICT DO NOTHING;
+        SELECT p_keys[u.cell], p_shard, p.number
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 7 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
     END IF;
 
-    SELECT array_agg(q.cell) INTO v_locked
-    FROM (SELECT i AS cell, p_places[i] AS place, p_keys[i] AS key
-          FROM generate_series(1, cardinality(p_keys)) AS i WHERE p_wanted[i] ORDER BY 2, 3) AS q
-    LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_fast AS t
-                       WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l1 ON true
-    LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_durable AS t
-                       WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l2 ON true
-    LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_fast AS t
-                       WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l3 ON true
-    LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_durable AS t
-                       WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l4 ON true
-    LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_fast AS t
-                       WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l5 ON true
-    LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_durable AS t
-                       WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l6 ON true
-    LEFT JOIN LATERAL (SELECT true AS got FROM ration.slot_parent AS t
-                       WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS l7 ON true
-    WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got);
-    RETURN v_locked;
+    -- A subquery with a lock of its own cannot be flattened: the sorted cells drive it, so rows are locked ascending.
+    IF 1 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.bucket_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 2 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.bucket_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 3 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.window_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 4 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.window_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 5 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.log_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 6 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.log_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 7 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 7 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.slot_parent AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_same := o_same AND r.same;
+    END IF;
+    -- Whose rows were inserted by others meanwhile were not seen before.
+    o_same := (o_same AND cardinality(o_cells) = cardinality(v_cells) AND v_inserted = coalesce(cardinality(v_absent), 0)) IS TRUE;
 END $$;
 
 -- decide_write_v1: writes what a decide_v1 call charged: each changed row once.
@@ -638,9 +697,10 @@ END $$;
 -- decide_v1: the general path: decides claims, each on any number of policies of any algorithm, all or nothing, in the order
 -- in which they stand; with operation ids, which replay what was decided before, and slots.
 --
--- A first look reads every key without locks. A claim that an enforced policy denies there, and a peek, is answered from
--- it, unless a claim before it may yet charge one of its keys. What is left has its rows locked, is read anew by a new
--- statement, since one that waited for a lock still sees the other tables as they were, and is decided under the locks.
+-- A first look reads every key without locks and decides everything. That stands for claims which an enforced policy denies
+-- and for peeks, unless a claim before them charges one of their keys: they write nothing. What is left has its rows locked.
+-- If these still hold what the first look saw, its decisions stand too; else they are read anew, by a new statement, since
+-- one that waited for a lock still sees the other tables as they were, and decided again.
 --
 -- Arguments, by claim: p_operations names its operation id, NULL where it has none; p_contents the fingerprint of its
 --        request, p_stated its stated cost, 0 for none; p_peeks whether it only asks.
@@ -659,7 +719,8 @@ END $$;
 --        o_version, o_admitted (this policy alone allows it), o_remaining, o_retry_after (0 when admitted, -1 never),
 --        o_reset_after, o_slot and o_slot_expires, o_cost (what was charged, 0 for nothing).
 -- Units: tokens, microseconds; waits are counted from o_at.
--- Clock: clock_timestamp() before the first look and again behind the locks; p_now on a test clock.
+-- Clock: clock_timestamp() before the first look, and again behind the locks where rows changed meanwhile; p_now on a test
+--        clock.
 -- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
 --        decide_lock_v1.
 -- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend or
@@ -685,23 +746,26 @@ DECLARE
     v_claims    constant int     := cardinality(p_stated);
     v_keys      constant int     := cardinality(p_keys);
     v_checks    constant int     := cardinality(p_claims);
-    v_locked    boolean := false;  -- the second look, under the locks
+    v_locked    boolean := false;  -- this look is the second one, under the locks
+    v_stands    boolean;           -- what was decided stands
     s           record;            -- the keys, as decide_read_v1 gives them
+    l           record;            -- the rows, as decide_lock_v1 leaves them
     v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
-    v_wanted    boolean[];                                            -- by key: claims that wait for the locks may charge it
+    v_wanted    boolean[];                                            -- by key: a claim is about to charge it
     v_rows      boolean[] := array_fill(false, ARRAY[v_keys]);        -- by key: its row is locked
     v_room      bigint[];                                             -- by key: what may still be charged, in parts
-    v_taken     bigint[]  := array_fill(0::bigint, ARRAY[v_keys]);    -- by key: charged by this call, in tokens
+    v_taken     bigint[];                                             -- by key: charged by this call, in tokens
     v_before    bigint[]  := array_fill(0::bigint, ARRAY[v_checks]);  -- by check: v_taken before it
     v_fits      boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check: its policy alone allows it
-    v_charged   boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check
-    v_slots     uuid[]    := array_fill(NULL::uuid, ARRAY[v_checks]); -- by check: the slot it acquired
-    v_answered  int[];    -- the checks of the claims that this look answers
+    v_charged   boolean[];                                            -- by check
+    v_slots     uuid[];                                               -- by check: the slot it acquired
+    v_settled   int[];    -- checks of claims that this look decides for good
+    v_pending   int[];    -- checks of claims that stand only if their rows are locked and hold what was seen
     v_first     int;      -- check of the claim in hand
     v_check     int;
     v_cell      int;
     v_ok        boolean;  -- no enforced policy denies the claim in hand
-    v_waits     boolean;  -- it has a key that a claim before it may charge under the locks
+    v_waits     boolean;  -- it charges a key, or has one that a claim before it charges
     v_open      boolean;  -- it has a key that cannot be decided
     v_held      boolean;  -- and that is because others hold its row
 BEGIN
@@ -726,8 +790,12 @@ BEGIN
 
     LOOP
         v_room := s.o_room;
+        v_taken := array_fill(0::bigint, ARRAY[v_keys]);
         v_wanted := array_fill(false, ARRAY[v_keys]);
-        v_answered := '{}';
+        v_charged := array_fill(false, ARRAY[v_checks]);
+        v_slots := array_fill(NULL::uuid, ARRAY[v_checks]);
+        v_settled := '{}';
+        v_pending := '{}';
         v_check := 1;
         FOR v_claim IN 1 .. v_claims LOOP
             v_first := v_check;
@@ -736,41 +804,44 @@ BEGIN
             v_open := false;
             v_held := false;
             WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
-                v_cell := p_cells[v_check];
-                v_check := v_check + 1;
-                CONTINUE WHEN o_status[v_claim] <> 0;
-                v_before[v_check - 1] := v_taken[v_cell];
-                v_fits[v_check - 1] := CASE WHEN p_costs[v_check - 1] <= s.o_capacities[v_cell]
-                                            THEN v_room[v_cell] >= p_costs[v_check - 1] * s.o_d[v_cell] ELSE false END;
-                v_ok := v_ok AND (v_fits[v_check - 1] OR NOT s.o_enforced[v_cell]);
-                v_waits := v_waits OR v_wanted[v_cell];
-                IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
-                    v_open := true;
-                    v_held := v_held OR (p_hold = 'skip' AND s.o_found[v_cell]);
+                IF o_status[v_claim] = 0 THEN
+                    v_cell := p_cells[v_check];
+                    v_before[v_check] := v_taken[v_cell];
+                    v_fits[v_check] := CASE WHEN p_costs[v_check] <= s.o_capacities[v_cell]
+                                            THEN v_room[v_cell] >= p_costs[v_check] * s.o_d[v_cell] ELSE false END;
+                    v_ok := v_ok AND (v_fits[v_check] OR NOT s.o_enforced[v_cell]);
+                    v_waits := v_waits OR v_wanted[v_cell];
+                    IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
+                        v_open := true;
+                        v_held := v_held OR (p_hold = 'skip' AND s.o_writers[v_cell] IS NOT NULL);
+                    END IF;
                 END IF;
+                v_check := v_check + 1;
             END LOOP;
-            IF o_status[v_claim] <> 0 THEN
-                CONTINUE;
-            ELSIF v_first = v_check THEN
+            CONTINUE WHEN o_status[v_claim] <> 0;
+            IF v_first = v_check THEN
                 o_status[v_claim] := 6;
+                CONTINUE;
             ELSIF v_open THEN
                 IF v_held THEN
                     o_status[v_claim] := 5;
                 END IF;
-            ELSIF v_waits OR (v_ok AND NOT p_peeks[v_claim] AND NOT v_locked) THEN
-                IF NOT p_peeks[v_claim] THEN
-                    FOR i IN v_first .. v_check - 1 LOOP
-                        v_wanted[p_cells[i]] := true;
-                    END LOOP;
+                CONTINUE;
+            END IF;
+            o_status[v_claim] := 1;
+            o_allowed[v_claim] := v_ok;
+            o_at[v_claim] := o_now;
+            v_ok := v_ok AND NOT p_peeks[v_claim];
+            v_waits := (v_waits OR v_ok) AND NOT v_locked;
+            FOR i IN v_first .. v_check - 1 LOOP
+                v_cell := p_cells[i];
+                IF v_waits THEN
+                    v_pending := v_pending || i;
+                    v_wanted[v_cell] := v_wanted[v_cell] OR NOT p_peeks[v_claim];
+                ELSE
+                    v_settled := v_settled || i;
                 END IF;
-            ELSE
-                o_status[v_claim] := 1;
-                o_allowed[v_claim] := v_ok;
-                o_at[v_claim] := o_now;
-                FOR i IN v_first .. v_check - 1 LOOP
-                    v_answered := v_answered || i;
-                    CONTINUE WHEN NOT v_ok OR NOT v_fits[i] OR p_peeks[v_claim];
-                    v_cell := p_cells[i];
+                IF v_ok AND v_fits[i] THEN
                     v_charged[i] := true;
                     v_taken[v_cell] := v_taken[v_cell] + p_costs[i];
                     v_room[v_cell] := v_room[v_cell] - p_costs[i] * s.o_d[v_cell];
@@ -780,14 +851,23 @@ BEGIN
                     IF s.o_places[v_cell] = 7 THEN
                         v_slots[i] := gen_random_uuid();
                     END IF;
-                END LOOP;
-            END IF;
+                END IF;
+            END LOOP;
         END LOOP;
         IF v_check <= v_checks THEN
             RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the claims of the checks do not ascend from 1 to the number of claims';
         END IF;
 
-        IF v_answered <> '{}' THEN
+        v_stands := true;
+        IF v_pending <> '{}' THEN
+            l := ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_writers);
+            v_stands := l.o_same;
+            v_locked := true;
+        END IF;
+        IF v_stands THEN
+            v_settled := v_settled || v_pending;
+        END IF;
+        IF v_settled <> '{}' THEN
             SELECT o_claim || array_agg(p_claims[k.i]), o_policy || array_agg(p_policies[k.cell]),
                    o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(v_fits[k.i]),
                    o_remaining || array_agg(greatest(0, f.remaining)),
@@ -799,24 +879,22 @@ BEGIN
             INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
             FROM (SELECT a.i, p_cells[a.i] AS cell, p_costs[a.i] AS cost, s.o_capacities[p_cells[a.i]] AS capacity,
                          v_before[a.i] + CASE WHEN v_charged[a.i] THEN p_costs[a.i] ELSE 0 END AS taken
-                  FROM unnest(v_answered) AS a (i) OFFSET 0) AS k
+                  FROM unnest(v_settled) AS a (i) OFFSET 0) AS k
             CROSS JOIN LATERAL ration.decide_figures_v1(
                 o_now, s.o_places[k.cell], k.cost, k.capacity, k.taken, s.o_n[k.cell], s.o_d[k.cell], s.o_spans[k.cell],
                 s.o_sliding[k.cell], s.o_base[k.cell], s.o_at[k.cell], s.o_previous[k.cell], s.o_marks[k.cell], s.o_logs[k.cell]) AS f;
         END IF;
-        EXIT WHEN v_locked OR NOT true = ANY (v_wanted);
+        EXIT WHEN v_stands;
 
-        -- Only what is left is locked and read again.
-        v_needed := array_fill(false, ARRAY[v_keys]);
-        FOR i IN 1 .. v_checks LOOP
-            IF o_status[p_claims[i]] = 0 THEN
-                v_needed[p_cells[i]] := true;
-            END IF;
-        END LOOP;
-        FOREACH v_cell IN ARRAY coalesce(ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_found), '{}') LOOP
+        FOREACH v_cell IN ARRAY coalesce(l.o_cells, '{}') LOOP
             v_rows[v_cell] := true;
         END LOOP;
-        v_locked := true;
+        v_needed := array_fill(false, ARRAY[v_keys]);
+        FOREACH v_check IN ARRAY v_pending LOOP
+            v_needed[p_cells[v_check]] := true;
+            o_status[p_claims[v_check]] := 0;
+            o_allowed[p_claims[v_check]] := false;
+        END LOOP;
         o_now := ration.clock_v1(p_now);
         s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
     END LOOP;
@@ -1088,8 +1166,9 @@ BEGIN
         FROM ration.settling_v1(v_parts) AS s;
         PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5], NULL);  -- the fast ones
         WHILE v_locked < v_count LOOP  -- again only when the cleaner took a row between the look for it and the lock
-            v_locked := coalesce(cardinality(ration.decide_lock_v1(
-                p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys, array_fill(false, ARRAY[v_count]))), 0);
+            SELECT count(*) INTO v_locked
+            FROM ration.decide_lock_v1(p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys,
+                                       array_fill(NULL::xid, ARRAY[v_count])) AS l, unnest(l.o_cells);
         END LOOP;
         o_at := ration.clock_v1(p_now);
         -- New statements see every row as the lock holders before us left it.
