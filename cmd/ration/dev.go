@@ -39,7 +39,7 @@ func (p *program) devCommand() *cobra.Command {
 	return reads(&cobra.Command{
 		Use:   "dev",
 		Short: "Start everything: a private PostgreSQL, the schema, example policies, the service",
-		Long: "Starts a private PostgreSQL, migrates it, installs two example policies, and runs the service in front of it, on\n" +
+		Long: "Starts a private PostgreSQL, migrates it, installs example policies, and runs the service in front of it, on\n" +
 			"loopback, open to whoever can reach that. Prints `ready` with the addresses and two commands to try.\n\n" +
 			"PostgreSQL is the first of: RATION_DATABASE_URL, used as it is; binaries on this machine (it need not be running);\n" +
 			"a running Docker engine; a download. Its data stays in RATION_DEV_DIR, where the next start goes on with it.\n" +

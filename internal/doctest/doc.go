@@ -1,3 +1,4 @@
-// Package doctest has no code: its tests run the examples of the
-// documentation, so that none of them can be wrong for long.
+// Package doctest reads the examples of the documentation, for tests that run
+// them, so that none can be wrong for long. SQL and policies are tested here,
+// commands by the program's own tests, in front of a running service.
 package doctest

@@ -1,42 +1,51 @@
 package doctest_test
 
 import (
-	"regexp"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/rationhq/ration/internal/doctest"
 	"github.com/rationhq/ration/policy"
 )
 
-func TestPoliciesOfTheGuideAreValid(t *testing.T) {
+func TestPoliciesOfTheGuidesAreValid(t *testing.T) {
 	t.Parallel()
-	for _, example := range blocks(t, "guides/policies.md", "json") {
-		if _, err := policy.ParseChange([]byte(example.text)); err != nil {
-			t.Errorf("%s: %v", example.name, err)
+	policies := 0
+	for _, page := range doctest.Guides(t) {
+		for _, example := range doctest.Blocks(t, page, "json") {
+			policies++
+			if _, err := policy.ParseChange([]byte(example.Text)); err != nil {
+				t.Errorf("%s: %v", example.Name, err)
+			}
 		}
+	}
+	if policies == 0 {
+		t.Error("no guide shows a policy")
 	}
 }
 
-var curlBody = regexp.MustCompile(`(?s)-d '(\{.*?\})'`)
-
-func TestBodiesOfTheStartAreValid(t *testing.T) {
+// What `ration dev` installs is explained somewhere, as it is.
+func TestExamplePoliciesAreInAGuide(t *testing.T) {
 	t.Parallel()
-	bodies := 0
-	for _, example := range blocks(t, "start.md", "sh") {
-		for _, match := range curlBody.FindAllStringSubmatch(example.text, -1) {
-			bodies++
-			var err error
-			if strings.Contains(example.text, "/v1/policies/") {
-				_, err = policy.ParseChange([]byte(match[1]))
-			} else {
-				_, err = policy.ParseRequest([]byte(match[1]))
-			}
-			if err != nil {
-				t.Errorf("%s: %v", example.name, err)
-			}
+	var shown strings.Builder
+	for _, page := range doctest.Guides(t) {
+		for _, example := range doctest.Blocks(t, page, "json") {
+			shown.WriteString(example.Text)
 		}
 	}
-	if bodies == 0 {
-		t.Error("no curl command with a body")
+	files, err := filepath.Glob("../../cmd/ration/examples/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no example policies: %v", err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(shown.String(), string(content)) {
+			t.Errorf("%s stands in no guide as it is", filepath.Base(file))
+		}
 	}
 }

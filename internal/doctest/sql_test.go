@@ -8,7 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rationhq/ration/internal/dbtest"
+	"github.com/rationhq/ration/internal/doctest"
 )
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // reportCreate installs the policy that the examples speak of.
 const reportCreate = `SELECT ration.put_policy_v1('report-create', 0,
@@ -33,13 +36,17 @@ func TestSQLExamplesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, page := range []string{"start.md", "guides/sql.md", "guides/running.md", "reference/sql.md", "reference/configuration.md"} {
-		for _, example := range blocks(t, page, "sql") {
+		examples := doctest.Blocks(t, page, "sql")
+		if len(examples) == 0 {
+			t.Errorf("%s has no example in SQL", page)
+		}
+		for _, example := range examples {
 			runSQL(t, conn.Conn(), db.Name, example)
 		}
 	}
 }
 
-func runSQL(t *testing.T, conn *pgx.Conn, database string, example block) {
+func runSQL(t *testing.T, conn *pgx.Conn, database string, example doctest.Block) {
 	t.Helper()
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
@@ -51,18 +58,18 @@ func runSQL(t *testing.T, conn *pgx.Conn, database string, example block) {
 		}
 	}()
 	// What an example takes for granted, or names otherwise here.
-	sql := strings.ReplaceAll(example.text, "IN DATABASE ration ", "IN DATABASE "+database+" ")
+	sql := strings.ReplaceAll(example.Text, "IN DATABASE ration ", "IN DATABASE "+database+" ")
 	if strings.Contains(sql, "alice") {
 		sql = "CREATE ROLE alice; " + sql
 	}
 	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
 	if err != nil {
-		t.Errorf("%s: %v\n%s", example.name, err, example.text)
+		t.Errorf("%s: %v\n%s", example.Name, err, example.Text)
 		return
 	}
-	if want := answered.FindStringSubmatch(example.text); want != nil {
+	if want := answered.FindStringSubmatch(example.Text); want != nil {
 		if got := string(results[0].Rows[0][0]); got != want[1] {
-			t.Errorf("%s answers %s, and says %s", example.name, got, want[1])
+			t.Errorf("%s answers %s, and says %s", example.Name, got, want[1])
 		}
 	}
 }
