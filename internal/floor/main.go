@@ -82,3 +82,8 @@ func (a *always) DecideBatch(_ context.Context, requests []*policy.Request, resu
 		results[i] = policy.Result{Decision: a.decision}
 	}
 }
+
+// Usage is of nobody: no limit is measured here.
+func (a *always) Usage(context.Context, *policy.Request) (policy.Usage, error) {
+	return policy.Usage{}, nil
+}
