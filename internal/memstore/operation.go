@@ -57,8 +57,8 @@ func (op *operation) repeated(claim *policy.Claim) policy.Verdict {
 
 // asks says whether a claim is the request that was decided: of the same
 // content, and either of the same stated cost, or with a cost stated on one
-// side only that is what the other side was to be charged. Where nothing would
-// be charged any more there is no price to compare.
+// side only that is what the other side was to be charged. A claim without
+// checks has no price to compare.
 func (op *operation) asks(claim *policy.Claim) bool {
 	if claim.Content != op.content {
 		return false
@@ -67,7 +67,7 @@ func (op *operation) asks(claim *policy.Claim) bool {
 		return true
 	}
 	oneStates := claim.Stated == 0 || op.stated == 0
-	return oneStates && len(claim.Checks) > 0 && price(claim) == op.price
+	return oneStates && (len(claim.Checks) == 0 || price(claim) == op.price)
 }
 
 // Settle replaces what an operation was charged by the request's cost, once.
