@@ -58,8 +58,9 @@ BEGIN
         FROM ration.settling_v1(v_parts) AS s;
         PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5], NULL);  -- the fast ones
         WHILE v_locked < v_count LOOP  -- again only when the cleaner took a row between the look for it and the lock
-            v_locked := coalesce(cardinality(ration.decide_lock_v1(
-                p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys, array_fill(false, ARRAY[v_count]))), 0);
+            SELECT count(*) INTO v_locked
+            FROM ration.decide_lock_v1(p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys,
+                                       array_fill(NULL::xid, ARRAY[v_count])) AS l, unnest(l.o_cells);
         END LOOP;
         o_at := ration.clock_v1(p_now);
         -- New statements see every row as the lock holders before us left it.
