@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -146,6 +147,142 @@ func TestConcurrentCallersGetExactlyTheCapacity(t *testing.T) {
 	for key := range admitted {
 		if got := admitted[key].Load(); got != capacity {
 			t.Errorf("key %d: %d admitted, want exactly %d", key, got, capacity)
+		}
+	}
+}
+
+// One request after the other over several policies of every kind, with
+// operation ids that come again, is answered as the model answers it.
+func TestSequentialClaimsAreTheModels(t *testing.T) {
+	t.Parallel()
+	const steps = 3000
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	clock := int64(1_704_067_200_000_000)
+	s := newStore()
+	s.nowMicros = func() int64 { return clock }
+	model := memstore.New(1 << 20)
+	var installed []*policy.Installed
+	for i, p := range []struct{ id, operation, per, limit, members string }{
+		{"1", "a*", `["account"]`, bucket(20), ""},
+		{"2", "ab", `["user"]`, window(30), ""},
+		{"3", "a*", `["account", "user"]`, `{"algorithm": "sliding_window_log", "limit": 9, "windowSeconds": 5}`, `, "mode": "shadow"`},
+		{"4", "ab", `[]`, `{"algorithm": "sliding_window_counter", "limit": 40, "windowSeconds": 3}`, `, "durability": "durable"`},
+		{"5", "abc", `["account"]`, slots(12), ""},
+	} {
+		installed = append(installed, s.installOn(t, p.operation, p.id, p.per, p.limit, p.members))
+		if _, err := model.Install(t.Context(), p.id, &policy.Change{Spec: installed[i].Spec}, 0, clock); err != nil {
+			t.Fatal(err)
+		}
+	}
+	generation, _ := model.Generation(t.Context())
+	set := policy.Compile(generation, installed)
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes = 3 })
+	for step := range steps {
+		clock += random.Int64N(1_000_000)
+		asked := request([]string{"a", "ab", "abc"}[random.IntN(3)], fmt.Sprint("account", random.IntN(2)), random.Int64N(4)) // 0: not stated
+		asked.Values[policy.User] = fmt.Sprint("user", random.IntN(2))
+		switch random.IntN(4) {
+		case 0:
+			asked.Peek = true
+		case 1:
+			asked.OperationID = fmt.Sprint(random.IntN(300))
+		}
+		got, err := r.Decide(t.Context(), asked)
+		want, wantReused := claimed(t, model, set, asked, clock)
+		switch {
+		case wantReused:
+			hasReason(t, err, policy.ReasonOperationReused)
+			continue
+		case err != nil:
+			t.Fatalf("step %d: %v", step, err)
+		}
+		dropSlotIDs(&got)
+		dropSlotIDs(&want)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("step %d, %+v:\n got %+v %+v\nwant %+v %+v", step, asked, got, got.Detail, want, want.Detail)
+		}
+	}
+}
+
+// claimed is a request's decision by the model, unless its operation id
+// belongs to another one.
+func claimed(t *testing.T, model *memstore.Store, set *policy.Set, asked *policy.Request, clock int64) (decision policy.Decision, reused bool) {
+	t.Helper()
+	var matched policy.Matched
+	if err := set.Match(asked, &matched); err != nil {
+		t.Fatal(err)
+	}
+	claim := policy.Claim{Checks: matched.Checks, Stated: asked.Cost, Peek: asked.Peek}
+	if asked.OperationID != "" {
+		claim.Operation = policy.OperationKeyOf("", asked.Values[policy.Account], asked.OperationID)
+		claim.Content = policy.ContentOf(&asked.Values)
+	}
+	var verdicts policy.Verdicts
+	err := model.DecideClaims(t.Context(), &policy.Claims{
+		Generation: set.Generation(), NowMicros: clock, RetentionMicros: retention.Microseconds(), Claims: []policy.Claim{claim},
+	}, &verdicts)
+	if err != nil || verdicts.Stale {
+		t.Fatalf("the model: %v, stale %t", err, verdicts.Stale)
+	}
+	verdict := &verdicts.Verdicts[0]
+	if verdict.Status == policy.ClaimReused {
+		return policy.Decision{}, true
+	}
+	decision, err = verdict.Decision(asked.OperationID, claim.Checks, nil)
+	if err != nil {
+		t.Fatalf("the model: %v", err)
+	}
+	return decision, false
+}
+
+// dropSlotIDs leaves out what is random.
+func dropSlotIDs(decision *policy.Decision) {
+	if decision.Detail == nil {
+		return
+	}
+	for i := range decision.Detail.Parts {
+		decision.Detail.Parts[i].Slot.ID = policy.SlotID{}
+	}
+}
+
+// While the clock stands still nobody gets more than the tightest of several
+// policies has, whoever asks at the same time, and no id is charged twice.
+func TestConcurrentClaimsGetExactlyTheCapacity(t *testing.T) {
+	t.Parallel()
+	const callers, capacity, users = 20, 20, 4
+	s := newStore()
+	s.nowMicros = func() int64 { return 1_704_067_200_000_000 }
+	s.installBoth(t, capacity, capacity-users)
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.QueueMax = 2, 10_000 })
+	var byAccount, byUser [users]atomic.Int64
+	var group sync.WaitGroup
+	for caller := range callers {
+		group.Go(func() {
+			for i := range 40 {
+				user := (caller/2 + i) % users
+				asked := by(fmt.Sprint("account", i%users), fmt.Sprint("user", user), 1)
+				if i%2 == 0 {
+					asked.OperationID = fmt.Sprint(i, " of ", user, " by ", caller/2) // asked by two callers
+				}
+				decision, err := r.Decide(context.Background(), asked)
+				if err != nil {
+					t.Errorf("caller %d: %v", caller, err)
+				} else if decision.Allowed && decision.Source == policy.FromStore {
+					byAccount[i%users].Add(1)
+					byUser[user].Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for i := range users {
+		if got := byAccount[i].Load(); got > capacity {
+			t.Errorf("account %d: %d admitted of %d", i, got, capacity)
+		}
+		if got := byUser[i].Load(); got != capacity-users {
+			t.Errorf("user %d: %d admitted, want exactly %d", i, got, capacity-users)
 		}
 	}
 }
