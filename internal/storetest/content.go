@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/rationhq/ration/policy"
 )
@@ -17,6 +18,11 @@ func changeTo(d policy.Durability, m policy.Mode, limit string) (*policy.Change,
 func tokenBucket(capacity, refillTokens, refillSeconds string) string {
 	return fmt.Sprintf(`{"algorithm": "token_bucket", "capacity": %s, "refillTokens": %s, "refillSeconds": %s}`,
 		capacity, refillTokens, refillSeconds)
+}
+
+// bucketOf is a token bucket of so many tokens.
+func bucketOf(capacity int64, refillTokens, refillSeconds string) string {
+	return tokenBucket(strconv.FormatInt(capacity, 10), refillTokens, refillSeconds)
 }
 
 // window is the JSON of a window's limit. windowSeconds is JSON.

@@ -3,7 +3,6 @@ package storetest
 import (
 	"crypto/sha256"
 	"errors"
-	"strconv"
 	"testing"
 
 	"github.com/rationhq/ration/policy"
@@ -21,15 +20,16 @@ const (
 // ordinary reading of a database's clock.
 const epochMicros = int64(1_704_067_200_000_000)
 
-// scene is a store with one policy in it, seen by a test that asks. Instants
-// are microseconds from the scene's beginning.
+// scene is a store with policies in it, seen by a test that asks. Instants are
+// microseconds from the scene's beginning.
 type scene struct {
 	testing.TB
 
 	store      Store
 	another    func() Store // makes a second, empty store
 	durability policy.Durability
-	policy     *policy.Installed // the current version, nil before the first
+	policy     *policy.Installed            // the one of install, nil before the first version
+	policies   map[string]*policy.Installed // the current versions, by id
 	generation int64
 }
 
@@ -37,6 +37,7 @@ func newScene(tb testing.TB, newStore func(testing.TB) Store, durability policy.
 	tb.Helper()
 	return &scene{
 		TB: tb, store: newStore(tb), another: func() Store { return newStore(tb) }, durability: durability,
+		policies: map[string]*policy.Installed{},
 	}
 }
 
@@ -44,26 +45,43 @@ func newScene(tb testing.TB, newStore func(testing.TB) Store, durability policy.
 // capacity tokens that earns refillTokens each refillSeconds (JSON numbers).
 func (s *scene) install(at, capacity int64, refillTokens, refillSeconds string) *policy.Installed {
 	s.Helper()
+	s.policy = s.put(at, "scene", bucketOf(capacity, refillTokens, refillSeconds))
+	return s.policy
+}
+
+// put makes the next version of any policy. limit is JSON.
+func (s *scene) put(at int64, id, limit string) *policy.Installed {
+	s.Helper()
+	return s.putMode(at, id, policy.Enforce, limit)
+}
+
+// putMode makes the next version of a policy in a mode.
+func (s *scene) putMode(at int64, id string, mode policy.Mode, limit string) *policy.Installed {
+	s.Helper()
 	expected := 0
-	if s.policy != nil {
-		expected = s.policy.Version
+	if current := s.policies[id]; current != nil {
+		expected = current.Version
 	}
-	change := s.change(capacity, refillTokens, refillSeconds)
-	installed, err := s.store.Install(s.Context(), "scene", change, expected, epochMicros+at)
+	installed, err := s.store.Install(s.Context(), id, s.changeTo(mode, limit), expected, epochMicros+at)
 	if err != nil {
-		s.Fatalf("install version %d: %v", expected+1, err)
+		s.Fatalf("install version %d of %s: %v", expected+1, id, err)
 	}
-	s.policy = installed
+	s.policies[id] = installed
 	s.reload()
 	return installed
 }
 
-// change is the content of a version.
+// change is the content of a version of the scene's policy.
 func (s *scene) change(capacity int64, refillTokens, refillSeconds string) *policy.Change {
 	s.Helper()
-	change, err := changeTo(s.durability, policy.Enforce, tokenBucket(strconv.FormatInt(capacity, 10), refillTokens, refillSeconds))
+	return s.changeTo(policy.Enforce, bucketOf(capacity, refillTokens, refillSeconds))
+}
+
+func (s *scene) changeTo(mode policy.Mode, limit string) *policy.Change {
+	s.Helper()
+	change, err := changeTo(s.durability, mode, limit)
 	if err != nil {
-		s.Fatalf("policy of capacity %d at %s per %s s: %v", capacity, refillTokens, refillSeconds, err)
+		s.Fatalf("policy of limit %s: %v", limit, err)
 	}
 	return change
 }

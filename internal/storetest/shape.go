@@ -56,7 +56,7 @@ func (s shape) change() (*policy.Change, error) {
 	var limit string
 	switch s.algorithm {
 	case policy.TokenBucket:
-		limit = tokenBucket(strconv.FormatInt(s.capacity, 10), strconv.FormatInt(s.n, 10), seconds(s.d))
+		limit = bucketOf(s.capacity, strconv.FormatInt(s.n, 10), seconds(s.d))
 	case policy.Concurrency:
 		limit = concurrency(s.capacity, seconds(s.spanMicros))
 	case policy.FixedWindow, policy.SlidingWindowCounter, policy.SlidingWindowLog:

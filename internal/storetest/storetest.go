@@ -83,5 +83,6 @@ func checks() []check {
 	all = append(all, bucketChecks()...)
 	all = append(all, callChecks()...)
 	all = append(all, changeChecks()...)
+	all = append(all, limitChecks()...)
 	return append(all, caseChecks()...)
 }
