@@ -84,5 +84,9 @@ func checks() []check {
 	all = append(all, callChecks()...)
 	all = append(all, changeChecks()...)
 	all = append(all, limitChecks()...)
+	all = append(all, claimChecks()...)
+	all = append(all, operationChecks()...)
+	all = append(all, settleChecks()...)
+	all = append(all, slotChecks()...)
 	return append(all, caseChecks()...)
 }
