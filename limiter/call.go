@@ -24,6 +24,8 @@ const (
 
 // call is one request on its way through a lane.
 type call struct {
+	result // written by whoever has the call before its state becomes done
+
 	check      policy.Check // what it asks on the fast path
 	peek       bool
 	claim      *claim    // what it asks on the general one, nil on the fast one
@@ -34,8 +36,6 @@ type call struct {
 	waiter     *waiter
 	state      atomic.Int32
 	next       *call // the lane's: the next caller of the same ask
-
-	result // written by whoever has the call before its state becomes done
 }
 
 // result is what comes of a call: at most one of err and again, and where there

@@ -48,7 +48,6 @@ func (c *Config) check() error {
 // Limiter decides requests. It is safe for use by any number of goroutines.
 type Limiter struct {
 	policies        *follower
-	source          Policies // of versions that are not in force
 	lanes           [kindCount][]*lane
 	seed            maphash.Seed // of the general lanes' choice
 	decisionTimeout time.Duration
@@ -62,9 +61,7 @@ func New(config Config) (*Limiter, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{
-		policies: newFollower(&config), source: config.Policies, seed: maphash.MakeSeed(), decisionTimeout: config.DecisionTimeout,
-	}
+	l := &Limiter{policies: newFollower(&config), seed: maphash.MakeSeed(), decisionTimeout: config.DecisionTimeout}
 	for kind := range kind(kindCount) {
 		for range config.Lanes {
 			l.lanes[kind] = append(l.lanes[kind], newLane(kind, &config))

@@ -73,13 +73,13 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	storeErrors := r.counter("ration_store_errors_total", "Calls of the store that ended without an answer, by class.", "class")
 	late := r.counter("ration_late_results_total", "Answers of the store that came after their caller had left, by outcome.", "outcome")
 	m := &Metrics{
-		decisions: r.counter("ration_decisions_total", "Decisions, by policy, outcome and source.", "policy", "outcome", "source"),
-		uncertain: r.counter("ration_uncertain_total", "Requests whose charge is not known, by policy.", "policy"),
+		decisions: r.counter("ration_decisions_total", "Decisions of each policy, by its own outcome and by source.", "policy", "outcome", "source"),
+		uncertain: r.counter("ration_uncertain_total", "Requests whose charge is not known, by each policy that they ask.", "policy"),
 		skipped: r.counter("ration_policy_skipped_total",
 			"Requests a matching policy skipped because they lack an attribute of its key.", "policy", "attribute"),
 		versions:   r.gauge("ration_policy_version", "Version of each policy in force in this instance.", "policy"),
 		generation: r.gauge("ration_policy_generation", "Generation of the policy set in force in this instance.").WithLabelValues(),
-		batchSize: r.histogram("ration_batch_size", "Keys in one call of the store.",
+		batchSize: r.histogram("ration_batch_size", "Keys in one call of the store, on the general path of each claim.",
 			prometheus.ExponentialBuckets(1, 2, 10)).WithLabelValues(),
 		batchCallers: r.histogram("ration_batch_callers", "Requests answered by one call of the store.",
 			prometheus.ExponentialBuckets(1, 2, 13)).WithLabelValues(),
@@ -91,7 +91,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	}
 	m.other = sync.OnceValue(func() *policyCounters { return m.newCounters(otherPolicy) })
 	for f := range m.callSeconds {
-		m.callSeconds[f] = calls.WithLabelValues(function(f).String()) //nolint:gosec // three functions
+		m.callSeconds[f] = calls.WithLabelValues(function(f).String())
 	}
 	for _, fault := range policy.StoreFaults() {
 		m.storeErrors[fault] = storeErrors.WithLabelValues(fault.String())

@@ -43,6 +43,6 @@ func (l *Limiter) find(ctx context.Context, set *inForce, c *call) policy.Find {
 		}
 		ctx, cancel := context.WithDeadline(ctx, c.deadline)
 		defer cancel()
-		return l.source.Installed(ctx, number, version)
+		return l.policies.source.Installed(ctx, number, version)
 	}
 }
