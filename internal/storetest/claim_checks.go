@@ -24,14 +24,14 @@ func claimChecks() []check {
 // that comes back within a minute, and gives a check of each, ascending by id.
 func (s *scene) onEach(limit, cost int64) []policy.Check {
 	s.Helper()
-	s.put(0, "1 bucket", bucketOf(limit, "1", "100000"))
-	s.put(0, "2 fixed", fixedWindow(limit, "60"))
-	s.put(0, "3 counter", slidingCounter(limit, "60"))
-	s.put(0, "4 strict", strictCounter(limit, "60"))
-	s.put(0, "5 log", slidingLog(limit, "60"))
-	s.put(0, "6 slots", concurrency(limit, "60"))
+	s.put(0, "a-bucket", bucketOf(limit, "1", "100000"))
+	s.put(0, "b-fixed", fixedWindow(limit, "60"))
+	s.put(0, "c-counter", slidingCounter(limit, "60"))
+	s.put(0, "d-strict", strictCounter(limit, "60"))
+	s.put(0, "e-log", slidingLog(limit, "60"))
+	s.put(0, "f-slots", concurrency(limit, "60"))
 	var checks []policy.Check
-	for _, id := range []string{"1 bucket", "2 fixed", "3 counter", "4 strict", "5 log", "6 slots"} {
+	for _, id := range []string{"a-bucket", "b-fixed", "c-counter", "d-strict", "e-log", "f-slots"} {
 		checks = append(checks, s.on(id, "key", cost))
 	}
 	return checks

@@ -28,7 +28,7 @@ func limitChecks() []check {
 // limitKind is an algorithm, tried with limits in windows that segments and
 // seconds do not divide.
 type limitKind struct {
-	name  string
+	name  string // a policy's id too
 	limit func(limit int64, seconds string) string
 
 	// counts says whether a charge made before counts against the limit at an
@@ -40,11 +40,11 @@ type limitKind struct {
 }
 
 var limits = []limitKind{
-	{"fixed window", fixedWindow, inAlignedWindow, exactly},
-	{"sliding counter", slidingCounter, inTrailingWindow, func(limit int64) int64 { return 2*limit - 1 }},
-	{"sliding counter in a window", slidingCounter, inAlignedWindow, exactly},
-	{"strict sliding counter", strictCounter, inTrailingWindow, exactly},
-	{"sliding log", slidingLog, inTrailingWindow, exactly},
+	{"fixed-window", fixedWindow, inAlignedWindow, exactly},
+	{"sliding-counter", slidingCounter, inTrailingWindow, func(limit int64) int64 { return 2*limit - 1 }},
+	{"sliding-counter-in-a-window", slidingCounter, inAlignedWindow, exactly},
+	{"strict-sliding-counter", strictCounter, inTrailingWindow, exactly},
+	{"sliding-log", slidingLog, inTrailingWindow, exactly},
 	{"concurrency", concurrency, inTrailingWindow, exactly},
 }
 

@@ -72,9 +72,9 @@ func settleBucket(s *scene) {
 }
 
 func settleWindow(s *scene) {
-	for _, l := range []string{fixedWindow(10, "60"), slidingCounter(10, "60")} {
-		id := l
-		s.put(0, id, l)
+	s.put(0, "fixed", fixedWindow(10, "60"))
+	s.put(0, "counter", slidingCounter(10, "60"))
+	for _, id := range []string{"fixed", "counter"} {
 		s.operates(0, id+"a", s.on(id, "key", 6))
 		s.operates(0, id+"b", s.on(id, "key", 2))
 		s.settles(second, id+"a", 1, true, false)
@@ -84,18 +84,17 @@ func settleWindow(s *scene) {
 			s.Errorf("%s: %d remaining of 10, want 1 and 5 used", id, got)
 		}
 	}
-	fixed, counter := fixedWindow(10, "60"), slidingCounter(10, "60")
-	for _, id := range []string{fixed, counter} {
+	for _, id := range []string{"fixed", "counter"} {
 		s.operates(61*second, id+"c", s.on(id, "late", 6))
 		s.passes(121*second, id, "late", 1, s.peekAt(121*second, s.on(id, "late", 1)).Parts[0].Remaining-1)
 	}
-	s.settles(122*second, fixed+"c", 0, false, false) // its window is gone
-	s.settles(122*second, counter+"c", 0, true, false)
-	s.shows(122*second, counter, "late", 9, 118*second)
-	s.operates(122*second, counter+"d", s.on(counter, "late", 6))
-	s.passes(241*second, counter, "late", 1, 9)
-	s.settles(241*second, counter+"d", 0, false, false) // two windows later it counts no more
-	s.shows(241*second, counter, "late", 9, 119*second)
+	s.settles(122*second, "fixedc", 0, false, false) // its window is gone
+	s.settles(122*second, "counterc", 0, true, false)
+	s.shows(122*second, "counter", "late", 9, 118*second)
+	s.operates(122*second, "counterd", s.on("counter", "late", 6))
+	s.passes(241*second, "counter", "late", 1, 9)
+	s.settles(241*second, "counterd", 0, false, false) // two windows later it counts no more
+	s.shows(241*second, "counter", "late", 9, 119*second)
 }
 
 func settleLog(s *scene) {
