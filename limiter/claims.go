@@ -11,10 +11,16 @@ import (
 // it has locked wait.
 const claimsMax = 128
 
+// logsMax bounds the sliding window logs in one call of the store: each is read
+// and written whole, with up to 1,000 charges.
+const logsMax = 32
+
 // claims makes batches of calls of the general path, in order of arrival.
 type claims struct {
 	checksMax  int
 	groups     []group
+	checks     int                     // of the batch in hand
+	logs       int                     // the same of sliding window logs
 	operations map[policy.Key]struct{} // of the batch in hand
 
 	batch    policy.Claims
@@ -37,20 +43,23 @@ func newClaims(config *Config) *claims {
 func (b *claims) take(waiting []*call) (groups []group, rest []*call) {
 	b.release()
 	rest = waiting[:0]
-	checks := 0
 	for i, c := range waiting {
-		if len(b.groups) == claimsMax || len(b.groups) > 0 && checks+len(c.claim.Checks) > b.checksMax {
+		if !b.hasRoom(c.claim) {
 			rest = append(rest, waiting[i:]...)
 			break
 		}
 		if !b.place(c) {
 			rest = append(rest, c)
-			continue
 		}
-		checks += len(c.claim.Checks)
 	}
 	clear(waiting[len(rest):])
 	return b.groups, rest
+}
+
+// hasRoom says whether a claim fits beside those of the batch in hand.
+func (b *claims) hasRoom(c *claim) bool {
+	return len(b.groups) == 0 ||
+		len(b.groups) < claimsMax && b.checks+len(c.Checks) <= b.checksMax && b.logs+c.logs() <= logsMax
 }
 
 // place makes a group of a call, or drops it; false leaves it waiting. The
@@ -72,13 +81,15 @@ func (b *claims) place(c *call) bool {
 		b.operations[c.claim.Operation] = struct{}{}
 	}
 	b.groups = append(b.groups, group{claim: c.claim, first: c, last: c, callers: 1})
+	b.checks += len(c.claim.Checks)
+	b.logs += c.claim.logs()
 	return true
 }
 
 // release lets go of the calls of the last batch.
 func (b *claims) release() {
 	clear(b.groups)
-	b.groups = b.groups[:0]
+	b.groups, b.checks, b.logs = b.groups[:0], 0, 0
 	clear(b.operations)
 	clear(b.batch.Claims[:cap(b.batch.Claims)])
 }

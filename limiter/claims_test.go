@@ -12,11 +12,15 @@ import (
 )
 
 // waitingClaim makes a call as it waits in a general lane; operation 0 is none.
-func waitingClaim(operation byte, checks int, generation int64) *call {
+func waitingClaim(operation byte, checks, logs int, generation int64) *call {
 	c := &call{generation: generation, claim: &claim{}}
 	c.claim.Operation = policy.Key{operation}
-	for key := range checks {
-		c.claim.Checks = append(c.claim.Checks, policy.Check{Policy: &policy.Installed{}, Key: policy.Key{byte(key)}, Cost: 1})
+	for key := range checks + logs {
+		spec := &policy.Spec{}
+		if key >= checks {
+			spec.Limit.Algorithm = policy.SlidingWindowLog
+		}
+		c.claim.Checks = append(c.claim.Checks, policy.Check{Policy: &policy.Installed{Spec: spec}, Key: policy.Key{byte(key)}, Cost: 1})
 	}
 	c.state.Store(queued)
 	return c
@@ -31,7 +35,7 @@ func TestEveryCallOfClaimsIsFitForTheStore(t *testing.T) {
 		b := newClaims(&Config{BatchAsksMax: checksMax})
 		var waiting, order []*call
 		for range rapid.IntRange(0, 300).Draw(t, "calls") {
-			c := waitingClaim(rapid.Byte().Draw(t, "operation")%8, rapid.IntRange(0, 5).Draw(t, "checks"),
+			c := waitingClaim(rapid.Byte().Draw(t, "operation")%8, rapid.IntRange(0, 5).Draw(t, "checks"), rapid.IntRange(0, 2).Draw(t, "logs"),
 				rapid.Int64Range(1, 2).Draw(t, "generation"))
 			if rapid.IntRange(0, 9).Draw(t, "leaves") == 0 {
 				c.state.Store(dropped)
@@ -79,9 +83,10 @@ func checkClaims(t *rapid.T, groups []group, checksMax int) {
 	if len(groups) > claimsMax {
 		t.Fatalf("%d claims, at most %d", len(groups), claimsMax)
 	}
-	checks, operations := 0, map[policy.Key]bool{}
+	checks, logs, operations := 0, 0, map[policy.Key]bool{}
 	for _, g := range groups {
 		checks += len(g.claim.Checks)
+		logs += g.claim.logs()
 		switch c := g.first; {
 		case c.state.Load() != sent:
 			t.Fatal("a call is in a batch but not sent")
@@ -96,8 +101,8 @@ func checkClaims(t *rapid.T, groups []group, checksMax int) {
 			operations[g.claim.Operation] = true
 		}
 	}
-	if checks > checksMax && len(groups) > 1 {
-		t.Fatalf("%d checks of %d claims, at most %d", checks, len(groups), checksMax)
+	if len(groups) > 1 && (checks > checksMax || logs > logsMax) {
+		t.Fatalf("%d checks, %d logs, at most %d and %d", checks, logs, checksMax, logsMax)
 	}
 }
 
@@ -133,7 +138,7 @@ func TestGeneralBuffersKeepNoCallAlive(t *testing.T) {
 	var all []*call
 	arrive := func() {
 		for operation := range byte(6) {
-			c := waitingClaim(operation/2+1, 2, 1)
+			c := waitingClaim(operation/2+1, 2, 0, 1)
 			c.waiter = newWaiter()
 			c.waiter.open.Store(1)
 			all = append(all, c)

@@ -155,7 +155,7 @@ func TestConcurrentCallersGetExactlyTheCapacity(t *testing.T) {
 // operation ids that come again, is answered as the model answers it.
 func TestSequentialClaimsAreTheModels(t *testing.T) {
 	t.Parallel()
-	const steps = 3000
+	const steps = 1000
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
