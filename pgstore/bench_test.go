@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -95,7 +96,10 @@ func (b *bench) session() *pgstore.Session {
 type shape struct {
 	capacity   int64
 	tokens     string // refilled in seconds, "" 1
-	seconds    string // "" a year
+	seconds    string // "" a year; of a window, or the life of a slot
+	algorithm  policy.Algorithm
+	strict     bool
+	shadow     bool
 	durability policy.Durability
 	afterLoss  policy.AfterLoss
 }
@@ -112,9 +116,22 @@ func (s shape) change(tb testing.TB) *policy.Change {
 	if s.durability == policy.Fast {
 		loss = fmt.Sprintf(`"afterLoss": "%s",`, s.afterLoss)
 	}
-	change, err := policy.ParseChange(fmt.Appendf(nil, `{"match": {}, "per": ["account"], "durability": "%s", %s
-		"limit": {"algorithm": "token_bucket", "capacity": %d, "refillTokens": %s, "refillSeconds": %s}}`,
-		s.durability, loss, s.capacity, tokens, seconds))
+	limit := fmt.Sprintf(`"limit": %d, "windowSeconds": %s`, s.capacity, seconds)
+	switch s.algorithm {
+	case policy.TokenBucket:
+		limit = fmt.Sprintf(`"capacity": %d, "refillTokens": %s, "refillSeconds": %s`, s.capacity, tokens, seconds)
+	case policy.Concurrency:
+		limit = fmt.Sprintf(`"limit": %d, "ttlSeconds": %s`, s.capacity, seconds)
+	case policy.SlidingWindowCounter:
+		limit += fmt.Sprintf(`, "strict": %t`, s.strict)
+	case policy.FixedWindow, policy.SlidingWindowLog: // as they are
+	}
+	mode := policy.Enforce
+	if s.shadow {
+		mode = policy.Shadow
+	}
+	change, err := policy.ParseChange(fmt.Appendf(nil, `{"match": {}, "per": ["account"], "durability": "%s", "mode": "%s", %s
+		"limit": {"algorithm": "%s", %s}}`, s.durability, mode, loss, s.algorithm, limit))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -185,12 +202,20 @@ func (b *bench) decide(session *pgstore.Session, batch *policy.Batch) policy.Ans
 	return answers
 }
 
-// stored lists the rows of both bucket tables, to be compared.
+// stateTables are what decisions write.
+var stateTables = [...]string{
+	"bucket_fast", "bucket_durable", "window_fast", "window_durable", "log_fast", "log_durable", "slot_parent", "slot", "operation",
+}
+
+// stored lists the rows of all of them, to be compared.
 func (b *bench) stored() string {
 	b.Helper()
+	var rows []string
+	for _, table := range stateTables {
+		rows = append(rows, fmt.Sprintf("SELECT '%s ' || t::text AS row FROM ration.%[1]s AS t", table))
+	}
 	return scalar[string](b, `SELECT coalesce(string_agg(s.row, E'\n' ORDER BY s.row), '')
-		FROM (SELECT 'fast ' || f::text AS row FROM ration.bucket_fast AS f
-		      UNION ALL SELECT 'durable ' || d::text FROM ration.bucket_durable AS d) AS s`)
+		FROM (`+strings.Join(rows, " UNION ALL ")+`) AS s`)
 }
 
 // sqlState is the SQLSTATE of an error, "" when it is none of PostgreSQL's.

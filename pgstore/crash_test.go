@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rationhq/ration/internal/dbtest"
@@ -59,6 +60,60 @@ func TestKilledBackend(t *testing.T) {
 	if n := scalar[int](b, "SELECT count(*) FROM ration.state_loss"); n != 1 {
 		t.Errorf("%d losses are recorded, want one", n)
 	}
+}
+
+// What was acknowledged outlives a crash, but for what keys of fast policies
+// have used, and that begins anew.
+func TestOutcomesAndSlotsSurviveACrash(t *testing.T) {
+	t.Parallel()
+	db, _ := dbtest.OwnServer(t, nil, dbtest.TestClock)
+	b := benchOn(t, db)
+	session := b.session()
+	window := shape{capacity: 10, seconds: "3600", algorithm: policy.FixedWindow}
+	of := b.install("window", 0, window, 0)
+	for version := 1; version < 3; version++ {
+		window.capacity++
+		of = b.install("window", version, window, 0)
+	}
+	window.durability = policy.Durable
+	durable := b.install("durable", 0, window, 0)
+	slots := b.install("slots", 0, shape{capacity: 1, seconds: "3600", algorithm: policy.Concurrency}, 0)
+	op := operating("x", check(of, 1, 8), check(durable, 1, 8), check(slots, 1, 1))
+	first := b.claim(session, second, op)[0]
+	if !first.Allowed || first.Parts[0].Remaining != 4 {
+		t.Fatalf("%+v", first)
+	}
+	b.exec("CHECKPOINT") // what is lost was on disk
+
+	b.kill()
+	attempt(t, "a call finds the loss", func() bool {
+		_, err := decideClaims(session, b.claims(second, claim(check(of, 1, 1))))
+		if err == nil {
+			t.Fatal("answered from emptied tables")
+		}
+		return faultOf(t, err) == policy.StoreStateLost
+	})
+	attempt(t, "recover", func() bool { _, err := session.Recover(t.Context()); return err == nil })
+	first.Status = policy.ClaimReplayed
+	if diff := cmp.Diff(first, b.claim(session, 2*second, op)[0]); diff != "" {
+		t.Errorf("the operation is not replayed as it was answered: %s", diff)
+	}
+	if part := b.peek(session, 2*second, of, 1); part.Remaining != 12 || part.Version != 3 {
+		t.Errorf("%+v, want version 3 with nothing used", part)
+	}
+	if part := b.peek(session, 2*second, durable, 1); part.Remaining != 4 {
+		t.Errorf("%+v, want what a durable policy was charged", part)
+	}
+	if part := b.peek(session, 2*second, slots, 1); part.Allowed {
+		t.Errorf("%+v, want the slot to be held", part)
+	}
+	attempt(t, "renew the slot", func() bool {
+		expiresAt, renewed, err := b.store.RenewSlotAt(t.Context(), first.Parts[2].Slot.ID, epochMicros+2*second)
+		if err == nil && (!renewed || expiresAt != epochMicros+3602*second) {
+			t.Errorf("renewed until %d: %t", expiresAt, renewed)
+		}
+		return err == nil
+	})
 }
 
 // kill ends a backend of the server without a warning and waits until the

@@ -82,9 +82,14 @@ func (e *explainer) call(b *bench, function string, batch *policy.Batch) (elemen
 	return elements
 }
 
-// unanalysed takes away what ANALYZE has found out.
-const unanalysed = `TRUNCATE ration.bucket_fast, ration.bucket_durable;
-	DELETE FROM pg_statistic WHERE starelid IN ('ration.policy'::regclass, 'ration.bucket_fast'::regclass, 'ration.bucket_durable'::regclass)`
+// unanalyse empties the tables that decisions write and takes away what
+// ANALYZE has found out.
+func (b *bench) unanalyse() {
+	b.Helper()
+	tables := "ration." + strings.Join(stateTables[:], ", ration.")
+	b.exec("TRUNCATE " + tables)
+	b.exec("DELETE FROM pg_statistic WHERE starelid = ANY ($1::text[]::regclass[])", append(strings.Split(tables, ", "), "ration.policy"))
+}
 
 // Rows are locked in the order of the keys, and each is found by its key,
 // whatever the planner knows or believes of the tables.
@@ -104,7 +109,7 @@ func TestPlansAreDrivenBySortedElements(t *testing.T) {
 			}
 		}
 		for _, rows := range []int{0, 1, 1000} {
-			b.exec(unanalysed)
+			b.unanalyse()
 			for durability, of := range installed {
 				b.exec(fmt.Sprintf(`INSERT INTO ration.bucket_%s (balance, at, key, shard, policy, version, took)
 					SELECT p.capacity_units, $1, (lpad(to_hex(i), 16, '0') || lpad(to_hex(p.number), 16, '0'))::uuid, 0, p.number, 1, 0
@@ -156,16 +161,13 @@ func (b *bench) checkNotices(name string, notices []string) {
 	b.Helper()
 	driven := 0
 	for _, notice := range notices {
-		var explained struct{ Plan planNode }
-		if err := json.Unmarshal([]byte(notice), &explained); err != nil {
-			b.Fatalf("%s: %v\n%s", name, err, notice)
-		}
-		if fault := explained.Plan.fault(); fault != "" {
+		plan := b.readPlan(notice)
+		if fault := plan.fault(); fault != "" {
 			b.Errorf("%s: %s\n%s", name, fault, notice)
 		}
-		if explained.Plan.locks() {
+		if plan.locks() {
 			driven++
-			if !explained.Plan.sortsByKey() {
+			if !plan.sortsByKey() {
 				b.Errorf("%s: nothing sorts the elements before rows are locked\n%s", name, notice)
 			}
 		}
@@ -175,26 +177,37 @@ func (b *bench) checkNotices(name string, notices []string) {
 	}
 }
 
-func isBucket(relation string) bool { return strings.HasPrefix(relation, "bucket_") }
-
-// reaches says whether a bucket table is read below a node.
-func (p *planNode) reaches() bool {
-	return isBucket(p.Relation) && p.Type != "ModifyTable" || slices.ContainsFunc(p.Plans, func(q planNode) bool { return q.reaches() })
+// readPlan reads a plan that the server has shown.
+func (b *bench) readPlan(notice string) *planNode {
+	b.Helper()
+	var explained struct{ Plan planNode }
+	if err := json.Unmarshal([]byte(notice), &explained); err != nil {
+		b.Fatalf("%v\n%s", err, notice)
+	}
+	return &explained.Plan
 }
 
-// fault tells of a bucket table that is not found by its key, or is joined in
-// another way than by a nested loop.
+// isState says whether a table has one row for each key that was charged.
+func isState(relation string) bool { return slices.Contains(stateTables[:7], relation) }
+
+// reaches says whether such a table is read below a node.
+func (p *planNode) reaches() bool {
+	return isState(p.Relation) && p.Type != "ModifyTable" || slices.ContainsFunc(p.Plans, func(q planNode) bool { return q.reaches() })
+}
+
+// fault tells of a row of such a table that is not found by its key, or is
+// joined in another way than by a nested loop.
 func (p *planNode) fault() string {
-	if isBucket(p.Relation) && p.Type != "ModifyTable" {
+	if isState(p.Relation) && p.Type != "ModifyTable" {
 		if !strings.HasPrefix(p.Type, "Index") || !strings.Contains(p.Cond, "key = ") || !strings.Contains(p.Cond, "shard = ") {
 			return fmt.Sprintf("%s on %s by %q", p.Type, p.Relation, p.Cond)
 		}
 	}
 	if (p.Type == "Hash Join" || p.Type == "Merge Join") && p.reaches() {
-		return p.Type + " on a bucket table"
+		return p.Type + " on a table of keys"
 	}
 	if p.Type == "Nested Loop" && p.Plans[0].reaches() && !strings.Contains(p.Plans[0].Type, "Nested Loop") {
-		return "a bucket table drives a nested loop"
+		return "a table of keys drives a nested loop"
 	}
 	for i := range p.Plans {
 		if fault := p.Plans[i].fault(); fault != "" {
@@ -218,9 +231,10 @@ func (p *planNode) readsDecided() bool {
 }
 
 // sortsByKey says whether a plan sorts elements by their keys, which are the
-// functions' fourth parameter.
+// fourth parameter of the functions of one policy, and the sixth of
+// decide_lock_v1.
 func (p *planNode) sortsByKey() bool {
-	return p.Type == "Sort" && (strings.HasSuffix(p.SortKey[0], "key") || strings.Contains(p.SortKey[0], "$4")) ||
+	return p.Type == "Sort" && (strings.HasSuffix(p.SortKey[0], "key") || strings.Contains(p.SortKey[0], "$4") || strings.Contains(p.SortKey[0], "($6)[")) ||
 		slices.ContainsFunc(p.Plans, func(q planNode) bool { return q.sortsByKey() })
 }
 

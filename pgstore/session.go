@@ -229,7 +229,7 @@ func (s *Session) connect(ctx context.Context) error {
 		s.abandon()
 		return interpret("warm a session up", err)
 	}
-	for _, sql := range []string{takeSQL, takeDurableSQL, takeNewSQL, takeNewDurableSQL} {
+	for _, sql := range []string{takeSQL, takeDurableSQL, takeNewSQL, takeNewDurableSQL, decideSQL} {
 		if _, err := s.prepare(ctx, sql); err != nil { // later it would cost the first caller a round trip
 			return err
 		}
@@ -238,17 +238,25 @@ func (s *Session) connect(ctx context.Context) error {
 	return nil
 }
 
-// warm runs each decision function once over a peek of no policy: a session's
-// first call of a function compiles it and plans its statements, which under
-// load can take longer than a call may.
+// warmUps ask each decision function once for a peek of no policy.
+var warmUps = [...]string{
+	"take_v1" + warmBatch, "take_durable_v1" + warmBatch, "take_new_v1" + warmBatch, "take_new_durable_v1" + warmBatch,
+	"decide_v1(0, s.generation, '{NULL}', '{NULL}', '{0}', '{true}', '{0}', '{00000000-0000-0000-0000-000000000000}', " +
+		"'{1}', '{1}', '{1}', '{false}', 0)",
+}
+
+const warmBatch = "(0, s.generation, '{0}', '{00000000-0000-0000-0000-000000000000}', '{1}', '{0}')"
+
+// warm runs each decision function: a session's first call of a function
+// compiles it and plans its statements, which under load can take longer than
+// a call may.
 func (s *Session) warm(ctx context.Context) error {
-	for _, function := range []string{"take_v1", "take_durable_v1", "take_new_v1", "take_new_durable_v1"} {
+	for _, call := range warmUps {
 		err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true)"); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, "SELECT f.o_stale FROM ration.policy_set AS s, ration."+function+
-				"(0, s.generation, '{0}', '{00000000-0000-0000-0000-000000000000}', '{1}', '{0}') AS f")
+			_, err := tx.Exec(ctx, "SELECT f.o_stale FROM ration.policy_set AS s, ration."+call+" AS f")
 			return err
 		})
 		var server *pgconn.PgError
