@@ -161,7 +161,7 @@ func bothPaths(s *scene) {
 	s.passes(3*second, "scene", "key", 2, 0)
 	s.holds(3*second, "key", 0)
 	s.install(4*second, 20, "7", "2")
-	s.shows(5*second, "scene", "key", 3, s.peek(5*second, "key").ResetAfterMicros)
+	s.left(5*second, "scene", "key", 3)
 	s.allow(5*second, "key", 3, 0)
 	s.shows(6*second, "scene", "absent", 17, s.peek(6*second, "absent").ResetAfterMicros)
 }

@@ -78,13 +78,10 @@ func (s *scene) shows(at int64, id, key string, remaining, resetAfterMicros int6
 	}
 }
 
-// admitted claims so often, each time for one, and counts.
-func (s *scene) admitted(at int64, id, key string, claims int) (allowed int) {
+// left expects a key to have so much left.
+func (s *scene) left(at int64, id, key string, remaining int64) {
 	s.Helper()
-	for range claims {
-		if s.claim(at, s.on(id, key, 1)).Allowed {
-			allowed++
-		}
+	if got := s.peekAt(at, s.on(id, key, 1)).Parts[0]; got.Remaining != remaining {
+		s.Errorf("at %d µs: %q of %s shows %+v, want %d remaining", at, key, id, got, remaining)
 	}
-	return allowed
 }

@@ -78,15 +78,13 @@ func settleWindow(s *scene) {
 		s.operates(0, id+"a", s.on(id, "key", 6))
 		s.operates(0, id+"b", s.on(id, "key", 2))
 		s.settles(second, id+"a", 1, true, false)
-		s.shows(second, id, "key", 7, s.peekAt(second, s.on(id, "key", 1)).Parts[0].ResetAfterMicros)
+		s.left(second, id, "key", 7)
 		s.settles(second, id+"b", 5, true, false)
-		if got := s.peekAt(second, s.on(id, "key", 1)).Parts[0].Remaining; got != 4 {
-			s.Errorf("%s: %d remaining of 10, want 1 and 5 used", id, got)
-		}
+		s.left(second, id, "key", 4)
 	}
 	for _, id := range []string{"fixed", "counter"} {
 		s.operates(61*second, id+"c", s.on(id, "late", 6))
-		s.passes(121*second, id, "late", 1, s.peekAt(121*second, s.on(id, "late", 1)).Parts[0].Remaining-1)
+		s.claim(121*second, s.on(id, "late", 1))
 	}
 	s.settles(122*second, "fixedc", 0, false, false) // its window is gone
 	s.settles(122*second, "counterc", 0, true, false)
@@ -106,15 +104,13 @@ func settleLog(s *scene) {
 		s.operates(30*second, id+"c", s.on(id, "key", 3))
 		s.settles(31*second, id+"a", 0, true, false)
 		s.settles(31*second, id+"c", 0, true, false)
-		s.waits(31*second, id, "key", 9, 8, s.peekAt(31*second, s.on(id, "key", 9)).Parts[0].RetryAfterMicros)
+		s.left(31*second, id, "key", 8)
 		s.settles(31*second, id+"b", 1, true, false)
 		s.passes(70*second, id, "key", 10, 0)
 		s.operates(140*second, id+"d", s.on(id, "key", 5))
 		s.passes(210*second, id, "key", 1, 9)
 		s.settles(210*second, id+"d", 9, false, false) // the entry is gone
-		if got := s.peekAt(210*second, s.on(id, "key", 1)).Parts[0].Remaining; got != 9 {
-			s.Errorf("%s: %d remaining of 10, want 1 used", id, got)
-		}
+		s.left(210*second, id, "key", 9)
 	}
 }
 
@@ -125,9 +121,7 @@ func settleIsCut(s *scene) {
 		s.operates(0, l.name, s.on(l.name, "key", 2))
 		s.settles(second, l.name, policy.CostMax, true, true) // 20 are used
 		s.put(2*second, l.name, l.limit(25, "60"))
-		if got := s.peekAt(2*second, s.on(l.name, "key", 1)).Parts[0].Remaining; got != 5 {
-			s.Errorf("%s: %d remaining of 25, want 20 used", l.name, got)
-		}
+		s.left(2*second, l.name, "key", 5)
 	}
 }
 

@@ -88,5 +88,6 @@ func checks() []check {
 	all = append(all, operationChecks()...)
 	all = append(all, settleChecks()...)
 	all = append(all, slotChecks()...)
-	return append(all, caseChecks()...)
+	all = append(all, caseChecks()...)
+	return append(all, claimCaseChecks()...)
 }
