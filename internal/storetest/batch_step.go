@@ -68,9 +68,7 @@ func (d decide) play(g *game) *difference {
 		if got.Asks[i] != want.Asks[i] {
 			return g.differ("%s\n   model %+v\n subject %+v", asks[i], want.Asks[i], got.Asks[i])
 		}
-		if wait := want.Asks[i].RetryAfterMicros; wait > 0 && wait <= latestMicros-g.nowMicros {
-			g.advisedMicros = g.nowMicros + wait
-		}
+		g.advise(want.Asks[i].RetryAfterMicros)
 	}
 	g.answers += len(asks)
 	return nil

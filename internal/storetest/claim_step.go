@@ -95,9 +95,8 @@ func (c call) play(g *game) *difference {
 			return g.differ("%s\n   model %+v\n subject %+v", one, want.Verdicts[i], got.Verdicts[i])
 		}
 		for _, part := range want.Verdicts[i].Parts {
-			if wait := part.RetryAfterMicros; wait > 0 && wait <= latestMicros-g.nowMicros {
-				g.advisedMicros = g.nowMicros + wait
-			}
+			g.advise(part.RetryAfterMicros)
+			g.advise(part.Slot.ExpiresAtMicros - g.nowMicros)
 		}
 	}
 	g.answers += len(claims)

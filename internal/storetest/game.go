@@ -45,7 +45,7 @@ type game struct {
 	history       history
 	at            int
 	nowMicros     int64
-	advisedMicros int64 // the last advised instant
+	advisedMicros int64 // the last instant at which something was said to change
 	generations   pair[int64]
 	policies      [slotsMax]pair[*policy.Installed] // nil: not installed
 	handedOut     []pair[policy.SlotID]             // in the order of acquiring
@@ -74,6 +74,13 @@ func (g *game) play(h history) *difference {
 // differ is a difference at the step being played.
 func (g *game) differ(format string, args ...any) *difference {
 	return &difference{history: g.history, at: g.at, detail: fmt.Sprintf(format, args...)}
+}
+
+// advise notes that something is said to change after a wait.
+func (g *game) advise(waitMicros int64) {
+	if waitMicros > 0 && waitMicros <= latestMicros-g.nowMicros {
+		g.advisedMicros = g.nowMicros + waitMicros
+	}
 }
 
 // policyID names a slot's policy. No two games share one.

@@ -69,6 +69,7 @@ func (e endOrRenew) play(g *game) *difference {
 	if got != want {
 		return g.differ("the model says %+v, the subject %+v", want, got)
 	}
+	g.advise(want.expires - g.nowMicros)
 	return nil
 }
 

@@ -23,8 +23,8 @@ func (m moveClock) play(g *game) *difference {
 
 func (m moveClock) simpler() []step { return nil }
 
-// followAdvice moves the clock to the instant that the last denial advised,
-// or to a microsecond beside it.
+// followAdvice moves the clock to the instant that the last denial advised, or
+// at which the last slot expires, or to a microsecond beside it.
 type followAdvice struct{ offMicros int64 }
 
 func (f followAdvice) String() string {

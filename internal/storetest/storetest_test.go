@@ -23,6 +23,21 @@ var faultyStores = map[string]func() Store{
 	"cleans too much":             func() Store { return tidy{newModel()} },
 	"backdates versions":          func() Store { return backdating{newModel()} },
 	"fills buckets with a change": func() Store { return forgetful{newModel(), map[string]int{}} },
+
+	"begins fixed windows anywhere":          func() Store { return bending{newModel(), shortenFixed} },
+	"forgets the window before":              func() Store { return bending{newModel(), forgetPrevious} },
+	"takes a strict counter for another":     func() Store { return bending{newModel(), neverStrict} },
+	"remembers an entry too long":            func() Store { return bending{newModel(), lengthenLog} },
+	"expires slots early":                    func() Store { return bending{newModel(), shortenSlots} },
+	"charges the policies one by one":        func() Store { return grasping{newModel()} },
+	"lets shadow policies deny":              func() Store { return shy{newModel()} },
+	"decides a call from its end":            func() Store { return backwards{newModel()} },
+	"takes a stated price for another cost":  func() Store { return oblivious{newModel()} },
+	"takes another request for a repeat":     func() Store { return trusting{newModel()} },
+	"settles whatever cost comes second":     func() Store { return yielding{newModel()} },
+	"keeps a token of a refund":              func() Store { return stingy{newModel()} },
+	"renews slots that have expired":         func() Store { return lenient{newModel()} },
+	"says that every release is of a holder": func() Store { return agreeable{newModel()} },
 }
 
 func newModel() Store { return memstore.New(1 << 20) } // more than any test makes
