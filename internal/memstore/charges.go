@@ -104,6 +104,9 @@ func (c charges) used(l limit, nowMicros int64) *big.Rat {
 // until is how long after an instant what is used is first at most so much,
 // if nothing more is charged.
 func (c charges) until(l limit, atMost *big.Rat, nowMicros int64) int64 {
+	if c.used(l, nowMicros).Cmp(atMost) <= 0 {
+		return 0
+	}
 	forgotten := c.newest() + 2*l.span // by then nothing counts
 	wait := sort.Search(int(max(0, forgotten-nowMicros)), func(elapsed int) bool {
 		return c.used(l, nowMicros+int64(elapsed)).Cmp(atMost) <= 0
