@@ -131,8 +131,10 @@ func TestMalformedUpkeepIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	conn := b.service()
-	stretches := []string{"clean_v1(false, 0, NULL, ", "clean_windows_v1(false, 0, NULL, ", "clean_logs_v1(true, 0, NULL, ",
-		"clean_slots_v1(0, NULL, ", "clean_slot_parents_v1(0, NULL, ", "clean_operations_v1(0, "}
+	stretches := []string{
+		"clean_v1(false, 0, NULL, ", "clean_windows_v1(false, 0, NULL, ", "clean_logs_v1(true, 0, NULL, ",
+		"clean_slots_v1(0, NULL, ", "clean_slot_parents_v1(0, NULL, ", "clean_operations_v1(0, ",
+	}
 	for _, function := range stretches {
 		for _, rows := range []string{"0", "10001", "NULL"} {
 			refused(b, conn, "RN004", rows+" rows", "SELECT ration."+function+rows+")")
@@ -148,8 +150,10 @@ func TestMalformedUpkeepIsRefused(t *testing.T) {
 		}
 	}
 	b.exec("UPDATE ration.policy_set SET test_clock = false")
-	for _, call := range []string{bySlot[1] + ", 1)", bySlot[2] + ", 1)", "clean_windows_v1(false, 0, NULL, 1, 1)",
-		"clean_logs_v1(false, 0, NULL, 1, 1)", "clean_slots_v1(0, NULL, 1, 1)", "clean_operations_v1(0, 1, 1)"} {
+	for _, call := range []string{
+		bySlot[1] + ", 1)", bySlot[2] + ", 1)", "clean_windows_v1(false, 0, NULL, 1, 1)",
+		"clean_logs_v1(false, 0, NULL, 1, 1)", "clean_slots_v1(0, NULL, 1, 1)", "clean_operations_v1(0, 1, 1)",
+	} {
 		refused(b, conn, "RN003", "a clock of the caller's", "SELECT ration."+call)
 	}
 }
@@ -159,8 +163,10 @@ func TestRolesOfTheGeneralPath(t *testing.T) {
 	b := newBench(t)
 	views := []string{"SELECT * FROM ration.window_now", "SELECT * FROM ration.log_now", "SELECT * FROM ration.slot_now"}
 	outcomes := []string{"SELECT FROM ration.operation", "SELECT FROM ration.slot", "SELECT FROM ration.slot_parent"}
-	cleaning := []string{"SELECT ration.clean_windows_v1(false, 0, NULL, 1)", "SELECT ration.clean_logs_v1(false, 0, NULL, 1)",
-		"SELECT ration.clean_slots_v1(0, NULL, 1)", "SELECT ration.clean_slot_parents_v1(0, NULL, 1)", "SELECT ration.clean_operations_v1(0, 1)"}
+	cleaning := []string{
+		"SELECT ration.clean_windows_v1(false, 0, NULL, 1)", "SELECT ration.clean_logs_v1(false, 0, NULL, 1)",
+		"SELECT ration.clean_slots_v1(0, NULL, 1)", "SELECT ration.clean_slot_parents_v1(0, NULL, 1)", "SELECT ration.clean_operations_v1(0, 1)",
+	}
 	decisions := []string{
 		"SELECT ration.decide_v1(0, 0, ARRAY['" + key + "'::uuid], ARRAY['" + key + "'::uuid], '{0}', '{f}', '{}', '{}', '{}', '{}', '{}', '{}', 0)",
 		"SELECT ration.settle_v1(0, '" + key + "', 1)", "SELECT ration.release_slot_v1(0, '" + key + "')", "SELECT ration.renew_slot_v1(0, '" + key + "')",
@@ -178,7 +184,7 @@ func TestRolesOfTheGeneralPath(t *testing.T) {
 		putLimitSQL("log", 0, `{"algorithm": "sliding_window_log", "limit": 10, "windowSeconds": 60}`, 10))
 	b.exec("INSERT INTO ration.window_durable VALUES (0, 1, 1, gen_random_uuid(), 0, 1, 1)")
 	b.exec("INSERT INTO ration.log_durable VALUES (gen_random_uuid(), 0, 2, 1, '{1,1}')")
-	b.exec("INSERT INTO ration.slot VALUES (9223372036854775807, 1, 1, gen_random_uuid(), gen_random_uuid(), 0, 1)")
+	b.exec("INSERT INTO ration.slot SELECT 9223372036854775807, 1, 1, id, id, 0, 1 FROM gen_random_uuid() AS id")
 
 	service, operator, reader := b.service(), b.as("ration_operator"), b.as("ration_reader")
 	for _, statements := range [][]string{views, outcomes, cleaning, decisions} {
