@@ -96,7 +96,6 @@ func (c call) play(g *game) *difference {
 		}
 		for _, part := range want.Verdicts[i].Parts {
 			g.advise(part.RetryAfterMicros)
-			g.advise(part.Slot.ExpiresAtMicros - g.nowMicros)
 		}
 	}
 	g.answers += len(claims)
@@ -179,7 +178,7 @@ func (g *game) alike(want, got *policy.Verdict) bool {
 	}
 	for i, part := range want.Parts {
 		slots := pair[policy.SlotID]{model: part.Slot.ID, subject: got.Parts[i].Slot.ID}
-		if !g.sameSlot(slots, want.Status == policy.ClaimDecided) {
+		if !g.sameSlot(slots, want.Status == policy.ClaimDecided, part.Slot.ExpiresAtMicros) {
 			return false
 		}
 		part.Slot.ID = slots.subject
@@ -195,19 +194,18 @@ func (g *game) alike(want, got *policy.Verdict) bool {
 
 // sameSlot says whether both stores mean the same slot, or none. A decision
 // hands out new ones only.
-func (g *game) sameSlot(ids pair[policy.SlotID], decided bool) bool {
+func (g *game) sameSlot(ids pair[policy.SlotID], decided bool, expiresAtMicros int64) bool {
 	none := pair[policy.SlotID]{}
 	if ids == none {
 		return true
 	}
 	if !decided {
-		return slices.Contains(g.handedOut, ids)
+		return slices.ContainsFunc(g.handedOut, func(h handedOut) bool { return h.ids == ids })
 	}
-	if ids.model == none.model || ids.subject == none.subject || slices.ContainsFunc(g.handedOut, func(p pair[policy.SlotID]) bool {
-		return p.subject == ids.subject
-	}) {
+	if ids.model == none.model || ids.subject == none.subject ||
+		slices.ContainsFunc(g.handedOut, func(h handedOut) bool { return h.ids.subject == ids.subject }) {
 		return false
 	}
-	g.handedOut = append(g.handedOut, ids)
+	g.handedOut = append(g.handedOut, handedOut{ids, expiresAtMicros})
 	return true
 }

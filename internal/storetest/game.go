@@ -45,10 +45,10 @@ type game struct {
 	history       history
 	at            int
 	nowMicros     int64
-	advisedMicros int64 // the last instant at which something was said to change
+	advisedMicros int64 // the last advised instant
 	generations   pair[int64]
 	policies      [slotsMax]pair[*policy.Installed] // nil: not installed
-	handedOut     []pair[policy.SlotID]             // in the order of acquiring
+	handedOut     []handedOut                       // in the order of acquiring
 }
 
 // play plays a history from its beginning to the first difference, nil when
@@ -76,10 +76,23 @@ func (g *game) differ(format string, args ...any) *difference {
 	return &difference{history: g.history, at: g.at, detail: fmt.Sprintf(format, args...)}
 }
 
-// advise notes that something is said to change after a wait.
+// handedOut is a slot that was acquired.
+type handedOut struct {
+	ids             pair[policy.SlotID]
+	expiresAtMicros int64
+}
+
+// advise notes a wait that a denial advised.
 func (g *game) advise(waitMicros int64) {
 	if waitMicros > 0 && waitMicros <= latestMicros-g.nowMicros {
 		g.advisedMicros = g.nowMicros + waitMicros
+	}
+}
+
+// forwardTo moves the clock, never back.
+func (g *game) forwardTo(instant int64) {
+	if g.nowMicros < instant && instant <= latestMicros {
+		g.nowMicros = instant
 	}
 }
 

@@ -130,5 +130,8 @@ func (a *author) settle() step {
 
 // endOrRenew makes up what happens to a slot.
 func (a *author) endOrRenew() step {
-	return endOrRenew{renew: a.random.IntN(2) == 0, back: a.random.IntN(1 + a.random.IntN(30))}
+	return endOrRenew{
+		renew: a.random.IntN(2) == 0, back: a.random.IntN(1 + a.random.IntN(30)),
+		atEnd: a.random.IntN(3) == 0, offMicros: int64(a.random.IntN(3) - 1),
+	}
 }

@@ -23,8 +23,8 @@ func (m moveClock) play(g *game) *difference {
 
 func (m moveClock) simpler() []step { return nil }
 
-// followAdvice moves the clock to the instant that the last denial advised, or
-// at which the last slot expires, or to a microsecond beside it.
+// followAdvice moves the clock to the instant that the last denial advised,
+// or to a microsecond beside it.
 type followAdvice struct{ offMicros int64 }
 
 func (f followAdvice) String() string {
@@ -32,9 +32,7 @@ func (f followAdvice) String() string {
 }
 
 func (f followAdvice) play(g *game) *difference {
-	if to := g.advisedMicros + f.offMicros; g.nowMicros < to && to <= latestMicros {
-		g.nowMicros = to
-	}
+	g.forwardTo(g.advisedMicros + f.offMicros)
 	return nil
 }
 
