@@ -184,7 +184,7 @@ func TestRolesOfTheGeneralPath(t *testing.T) {
 		putLimitSQL("log", 0, `{"algorithm": "sliding_window_log", "limit": 10, "windowSeconds": 60}`, 10))
 	b.exec("INSERT INTO ration.window_durable VALUES (0, 1, 1, gen_random_uuid(), 0, 1, 1)")
 	b.exec("INSERT INTO ration.log_durable VALUES (gen_random_uuid(), 0, 2, 1, '{1,1}')")
-	b.exec("INSERT INTO ration.slot SELECT 9223372036854775807, 1, 1, id, id, 0, 1 FROM gen_random_uuid() AS id")
+	b.exec("INSERT INTO ration.slot (id, key, shard, policy, cost, ttl, expires_at) VALUES ('" + key + "', gen_random_uuid(), 0, 1, 1, 1, 9223372036854775807)")
 
 	service, operator, reader := b.service(), b.as("ration_operator"), b.as("ration_reader")
 	for _, statements := range [][]string{views, outcomes, cleaning, decisions} {
