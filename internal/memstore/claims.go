@@ -66,42 +66,44 @@ func (s *Store) decideClaim(claim *policy.Claim, nowMicros int64) (verdict polic
 	for i, check := range claim.Checks {
 		held := s.policies[check.Policy.Number-1]
 		places[i], states[i] = s.find(held, check.Key)
-		part := held.limit.part(states[i], check.Cost, nowMicros)
-		part.Policy, part.Version = held.policy.Number, held.policy.Version
-		if noSlots && part.Allowed && held.limit.algorithm == policy.Concurrency {
-			part.Allowed, part.RetryAfterMicros = false, held.limit.span // until then some slot has expired
+		wait := held.limit.retryAfterMicros(states[i], check.Cost, nowMicros)
+		if wait == 0 && noSlots && held.limit.algorithm == policy.Concurrency {
+			wait = held.limit.span // by then every slot of this limit has ended
 		}
-		if !part.Allowed && held.policy.Spec.Mode == policy.Enforce {
+		verdict.Parts = append(verdict.Parts, policy.Part{
+			Policy: held.policy.Number, Version: held.policy.Version, Allowed: wait == 0, RetryAfterMicros: wait,
+		})
+		if wait != 0 && held.policy.Spec.Mode == policy.Enforce {
 			verdict.Allowed = false
 		}
-		verdict.Parts = append(verdict.Parts, part)
-	}
-	if !verdict.Allowed || claim.Peek {
-		return verdict, nil
 	}
 	for i, check := range claim.Checks {
-		if part := &verdict.Parts[i]; part.Allowed {
-			charged = append(charged, s.charge(check, places[i], states[i], part, nowMicros))
+		part := &verdict.Parts[i]
+		if verdict.Allowed && part.Allowed && !claim.Peek {
+			var made chargedPart
+			made, states[i] = s.charge(check, places[i], states[i], part, nowMicros)
+			charged = append(charged, made)
 		}
+		rule := places[i].ledger.limit
+		part.Remaining = states[i].remaining(rule, nowMicros)
+		part.ResetAfterMicros = states[i].resetMicros(rule, nowMicros)
 	}
 	return verdict, charged
 }
 
-// charge takes one policy's part of a claim and writes what is left into it.
-func (s *Store) charge(check policy.Check, at place, before state, part *policy.Part, nowMicros int64) chargedPart {
-	made := chargedPart{place: at, version: part.Version, cost: check.Cost, priced: check.Priced}
-	rule := at.ledger.limit
-	var after state
-	if rule.algorithm == policy.Concurrency {
+// charge takes one policy's part of a claim.
+func (s *Store) charge(
+	check policy.Check, at place, before state, part *policy.Part, nowMicros int64,
+) (made chargedPart, after state) {
+	made = chargedPart{place: at, version: part.Version, cost: check.Cost, priced: check.Priced}
+	if rule := at.ledger.limit; rule.algorithm == policy.Concurrency {
 		after, part.Slot = s.acquire(at, before, check.Cost, nowMicros)
 	} else {
 		after, made.mark = before.charged(rule, check.Cost, nowMicros)
 	}
-	s.keep(at, after)
 	part.Cost = check.Cost
-	part.Remaining = after.remaining(rule, nowMicros)
-	part.ResetAfterMicros = after.resetMicros(rule, nowMicros)
-	return made
+	s.keep(at, after)
+	return made, after
 }
 
 // clone is a verdict whose parts are its own.

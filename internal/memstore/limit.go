@@ -80,18 +80,14 @@ func (l limit) spent(before state, nowMicros int64) state {
 	return bucket{tokens: new(big.Rat), atMicros: max(nowMicros, before.(bucket).atMicros)} //nolint:forcetypeassert // there is no third kind
 }
 
-// part is what the limit says of a claim: whether it allows it, and the
-// figures as they stand before anything is charged.
-func (l limit) part(s state, cost, nowMicros int64) policy.Part {
+// retryAfterMicros is how long a cost has to wait, [policy.Never] when it is
+// above the limit.
+func (l limit) retryAfterMicros(s state, cost, nowMicros int64) int64 {
 	want := tokens(cost)
-	part := policy.Part{RetryAfterMicros: policy.Never}
-	if want.Cmp(l.capacity) <= 0 {
-		part.RetryAfterMicros = s.waitMicros(l, want, nowMicros)
-		part.Allowed = part.RetryAfterMicros == 0
+	if want.Cmp(l.capacity) > 0 {
+		return policy.Never
 	}
-	part.Remaining = s.remaining(l, nowMicros)
-	part.ResetAfterMicros = s.resetMicros(l, nowMicros)
-	return part
+	return s.waitMicros(l, want, nowMicros)
 }
 
 // tokens is a whole number of tokens.
