@@ -165,8 +165,7 @@ func TestFindOperation(t *testing.T) {
 	}
 }
 
-// A refund gives back what was charged, once, however often and by however
-// many it is asked for.
+// A refund gives back what was charged, once, however often it is asked for.
 func TestRefunds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -207,6 +206,30 @@ func TestRefunds(t *testing.T) {
 	}
 	holds(1, 10)
 
+	// What comes back to a drained key can be spent.
+	b.claim(session, second, operating("drained", check(of, 3, 1)), claim(check(of, 3, 9)))
+	b.settle(second, "drained", 0)
+	verdicts := b.claim(session, second, claim(check(of, 3, 1)), claim(check(of, 3, 1)))
+	if !verdicts[0].Allowed || verdicts[1].Allowed {
+		t.Errorf("after a refund of one: %+v", verdicts)
+	}
+	// More than was charged takes the key below nothing, as far as a key can owe.
+	b.claim(session, second, operating("dear", check(of, 4, 3)))
+	if settled := b.settle(second, "dear", 50); !settled.Parts[0].Applied || !settled.Parts[0].Clamped {
+		t.Errorf("%+v", settled)
+	}
+	if part := b.peek(session, second, of, 4); part.Remaining != 0 || part.RetryAfterMicros != 11*year {
+		t.Errorf("%+v", part)
+	}
+}
+
+// Of twenty refunds at once one gives back, and the others are told what it
+// did.
+func TestParallelRefundsCreditOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	session := b.session()
+	of := b.install("p", 0, shape{capacity: 10}, 0)
 	b.claim(session, second, operating("parallel", check(of, 2, 3)))
 	var done atomic.Int64
 	b.crew(8).each(20, func(*pgstore.Session, int) error {
@@ -222,21 +245,7 @@ func TestRefunds(t *testing.T) {
 	if done.Load() != 1 {
 		t.Errorf("%d of 20 refunds at once were the first", done.Load())
 	}
-	holds(2, 10)
-
-	// What comes back to a drained key can be spent.
-	b.claim(session, second, operating("drained", check(of, 3, 1)), claim(check(of, 3, 9)))
-	b.settle(second, "drained", 0)
-	verdicts := b.claim(session, second, claim(check(of, 3, 1)), claim(check(of, 3, 1)))
-	if !verdicts[0].Allowed || verdicts[1].Allowed {
-		t.Errorf("after a refund of one: %+v", verdicts)
-	}
-	// More than was charged takes the key below nothing, as far as a key can owe.
-	b.claim(session, second, operating("dear", check(of, 4, 3)))
-	if settled := b.settle(second, "dear", 50); !settled.Parts[0].Applied || !settled.Parts[0].Clamped {
-		t.Errorf("%+v", settled)
-	}
-	if part := b.peek(session, second, of, 4); part.Remaining != 0 || part.RetryAfterMicros != 11*year {
-		t.Errorf("%+v", part)
+	if left := b.peek(session, second, of, 2).Remaining; left != 10 {
+		t.Errorf("%d left, want 10", left)
 	}
 }

@@ -238,38 +238,6 @@ func (s *Session) connect(ctx context.Context) error {
 	return nil
 }
 
-// warmUps ask each decision function once for a peek of no policy.
-var warmUps = [...]string{
-	"take_v1" + warmBatch, "take_durable_v1" + warmBatch, "take_new_v1" + warmBatch, "take_new_durable_v1" + warmBatch,
-	"decide_v1(0, s.generation, '{NULL}', '{NULL}', '{0}', '{true}', '{0}', '{00000000-0000-0000-0000-000000000000}', " +
-		"'{1}', '{1}', '{1}', '{false}', 0)",
-}
-
-const warmBatch = "(0, s.generation, '{0}', '{00000000-0000-0000-0000-000000000000}', '{1}', '{0}')"
-
-// warm runs each decision function: a session's first call of a function
-// compiles it and plans its statements, which under load can take longer than
-// a call may.
-func (s *Session) warm(ctx context.Context) error {
-	for _, call := range warmUps {
-		err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true)"); err != nil {
-				return err
-			}
-			_, err := tx.Exec(ctx, "SELECT f.o_stale FROM ration.policy_set AS s, ration."+call+" AS f")
-			return err
-		})
-		var server *pgconn.PgError
-		if errors.As(err, &server) && server.Code == stateLost {
-			continue // the first real call sees to it
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // abandon lets go of a connection whose state is not known. The server ends
 // the backend when it notices.
 func (s *Session) abandon() {

@@ -62,6 +62,24 @@ func TestADeadIdleConnectionIsNotUsed(t *testing.T) {
 	b.expect(session, of, 1, second, 1, 7)
 }
 
+// What a new session tries out is taken back, whatever policies there are.
+func TestWarmingUpLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for name, s := range algorithms(1) {
+		if err := b.session().Connect(t.Context()); err != nil {
+			t.Errorf("before %s: %v", name, err)
+		}
+		b.install(name, 0, s, 0)
+	}
+	if err := b.session().Connect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if rows := b.stored(); rows != "" {
+		t.Errorf("left:\n%s", rows)
+	}
+}
+
 // A call without an answer is left alone: the server is not asked to cancel
 // it, and what it charges is charged once.
 func TestAbandonedCall(t *testing.T) {
