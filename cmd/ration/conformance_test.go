@@ -118,7 +118,7 @@ func (s *story) ask(w wish) {
 		s.asked = append(s.asked, w)
 	}
 	want := s.model.ask(w.String(), s.now())
-	got := s.call(http.MethodPost, "/internal/rate-decisions", w.String(), (*outcome).decision)
+	got := s.call(http.MethodPost, "/internal/rate-decisions", w.String(), decisionIn)
 	s.acquired(want, got)
 	s.compare(w, want, got)
 }
@@ -173,7 +173,7 @@ func (s *story) settle(w wish) {
 	if w.VerifiedAccount != "" {
 		body = fmt.Sprintf(`{"actualCost":%d,"verifiedAccount":%q}`, actual, w.VerifiedAccount)
 	}
-	got := s.call(http.MethodPost, "/internal/rate-decisions/"+w.OperationID+"/settlement", body, (*outcome).settled)
+	got := s.call(http.MethodPost, "/internal/rate-decisions/"+w.OperationID+"/settlement", body, settledIn)
 	s.compare("settle "+w.OperationID+body, s.model.settle(w.VerifiedAccount, w.OperationID, actual, s.now()), got)
 }
 
@@ -184,7 +184,7 @@ func (s *story) lookUp(w wish) {
 	if w.VerifiedAccount != "" {
 		url += "?verifiedAccount=" + w.VerifiedAccount
 	}
-	s.compare("GET "+url, s.model.lookUp(w.VerifiedAccount, w.OperationID), s.call(http.MethodGet, url, "", (*outcome).decision))
+	s.compare("GET "+url, s.model.lookUp(w.VerifiedAccount, w.OperationID), s.call(http.MethodGet, url, "", decisionIn))
 }
 
 // usage looks at a caller's limits.
@@ -199,7 +199,7 @@ func (s *story) usage() {
 			query.Set(name, value)
 		}
 	}
-	got := s.call(http.MethodGet, "/internal/usage?"+query.Encode(), "", (*outcome).usage)
+	got := s.call(http.MethodGet, "/internal/usage?"+query.Encode(), "", usageIn)
 	s.compare("usage "+query.Encode(), s.model.usage(query, s.now()), got)
 }
 
@@ -208,10 +208,10 @@ func (s *story) endOrRenew(id policy.SlotID) {
 	s.t.Helper()
 	path := "/internal/slots/" + s.real[id.String()]
 	if s.IntN(2) == 0 {
-		s.compare("release "+id.String(), s.model.release(id, s.now()), s.call(http.MethodDelete, path, "", (*outcome).slot))
+		s.compare("release "+id.String(), s.model.release(id, s.now()), s.call(http.MethodDelete, path, "", slotIn))
 		return
 	}
-	s.compare("renew "+id.String(), s.model.renew(id, s.now()), s.call(http.MethodPost, path+"/renewal", "", (*outcome).slot))
+	s.compare("renew "+id.String(), s.model.renew(id, s.now()), s.call(http.MethodPost, path+"/renewal", "", slotIn))
 }
 
 // call makes a call and reads its answer.

@@ -21,20 +21,29 @@ func TestGuides(t *testing.T) {
 			skip.Because(t, "needs "+program)
 		}
 	}
-	commands := 0
-	for _, page := range doctest.Guides(t) {
-		sessions := doctest.Blocks(t, page, "console")
+	guides, err := doctest.Guides()
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed := 0
+	for _, page := range guides {
+		sessions, err := doctest.Blocks(page, "console")
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(sessions) == 0 {
 			continue
 		}
+		followed++
 		t.Run(page, func(t *testing.T) {
+			t.Parallel()
 			reader := newReader(t)
 			for _, session := range sessions {
-				commands += reader.follow(t, session)
+				reader.follow(t, session)
 			}
 		})
 	}
-	if commands == 0 {
+	if followed == 0 {
 		t.Error("no guide has a command")
 	}
 }
@@ -61,15 +70,13 @@ var (
 	sleeping = regexp.MustCompile(`^sleep (\d+)$`)
 )
 
-// follow types in what a session shows and gives the number of its commands.
-func (r *reader) follow(t *testing.T, session doctest.Block) int {
+// follow types in what a session shows.
+func (r *reader) follow(t *testing.T, session doctest.Block) {
 	t.Helper()
-	commands := 0
 	for shown := range strings.SplitSeq("\n"+session.Text, "\n$ ") {
 		if shown == "" {
 			continue
 		}
-		commands++
 		command, want := cutCommand(shown)
 		if pause := sleeping.FindStringSubmatch(command); pause != nil {
 			seconds, err := time.ParseDuration(pause[1] + "s")
@@ -83,7 +90,6 @@ func (r *reader) follow(t *testing.T, session doctest.Block) int {
 			t.Errorf("%s:\n$ %s\nanswers\n%s\nand the page says\n%s", session.Name, command, got, want)
 		}
 	}
-	return commands
 }
 
 // cutCommand parts a command, which goes on behind a backslash and within

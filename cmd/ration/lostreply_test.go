@@ -93,7 +93,7 @@ type cuttingProxy struct {
 
 func newCuttingProxy(t *testing.T, server string) *cuttingProxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test, below
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func newCuttingProxy(t *testing.T, server string) *cuttingProxy {
 // cut hands one request on, keeps its answer, and hangs up.
 func (p *cuttingProxy) cut(client net.Conn, server string) {
 	defer client.Close()
-	upstream, err := net.Dial("tcp", server) //nolint:noctx // ends with its answer
+	upstream, err := net.Dial("tcp", server)
 	if err != nil {
 		return
 	}

@@ -121,10 +121,10 @@ func (m *model) ask(body string, nowMicros int64) outcome {
 		return undecided()
 	}
 	verdict := m.decide(claim, nowMicros)
-	switch verdict.Status {
-	case policy.ClaimUnknown:
+	if verdict.Status == policy.ClaimUnknown {
 		return undecided()
-	case policy.ClaimReused:
+	}
+	if verdict.Status == policy.ClaimReused {
 		return refused(policy.ReasonOperationReused)
 	}
 	decision, err := verdict.Decision(request.OperationID, claim.Checks, m.find)

@@ -32,6 +32,7 @@ func (m *model) settle(account, id string, actual, nowMicros int64) outcome {
 		return refused("settlement-of-slots")
 	case policy.SettleUnknown:
 		return refused(policy.ReasonNotFound)
+	case policy.SettleDone, policy.SettleReplayed:
 	}
 	reply := &settledReply{OperationID: id, SettledAt: exact(settled.AtMicros), Replayed: settled.Status == policy.SettleReplayed}
 	for _, part := range settled.Parts {

@@ -104,10 +104,11 @@ func readStrictly(body []byte, into any) error {
 	return nil
 }
 
-func (o *outcome) decision() any { o.Decision = new(decisionReply); return o.Decision }
-func (o *outcome) settled() any  { o.Settled = new(settledReply); return o.Settled }
-func (o *outcome) usage() any    { o.Usage = new(usageReply); return o.Usage }
-func (o *outcome) slot() any     { o.Slot = new(slotReply); return o.Slot }
+// The places of the kinds of answer.
+func decisionIn(o *outcome) any { o.Decision = new(decisionReply); return o.Decision }
+func settledIn(o *outcome) any  { o.Settled = new(settledReply); return o.Settled }
+func usageIn(o *outcome) any    { o.Usage = new(usageReply); return o.Usage }
+func slotIn(o *outcome) any     { o.Slot = new(slotReply); return o.Slot }
 
 // String writes an outcome so that equal ones read alike.
 func (o outcome) String() string {

@@ -2,15 +2,14 @@ package doctest
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"testing"
 )
 
-// root is the module's folder, seen from the packages that test examples.
-const root = "../.."
+// pages is the documentation, seen from the packages that test examples.
+func pages() fs.FS { return os.DirFS("../../docs") }
 
 // Block is one fenced example of a page.
 type Block struct {
@@ -22,11 +21,10 @@ var fenced = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```")
 
 // Blocks gives a page's examples in one language, in their order. A page is
 // named from docs.
-func Blocks(tb testing.TB, page, language string) []Block {
-	tb.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "docs", page))
+func Blocks(page, language string) ([]Block, error) {
+	content, err := fs.ReadFile(pages(), page)
 	if err != nil {
-		tb.Fatal(err)
+		return nil, fmt.Errorf("read a page: %w", err)
 	}
 	var found []Block
 	for _, at := range fenced.FindAllSubmatchIndex(content, -1) {
@@ -36,19 +34,14 @@ func Blocks(tb testing.TB, page, language string) []Block {
 		line := strings.Count(string(content[:at[0]]), "\n") + 1
 		found = append(found, Block{Name: fmt.Sprintf("%s:%d", page, line), Text: string(content[at[4]:at[5]])})
 	}
-	return found
+	return found, nil
 }
 
 // Guides gives the names of the pages that lead somebody through something.
-func Guides(tb testing.TB) []string {
-	tb.Helper()
-	pages := []string{"start.md"}
-	entries, err := os.ReadDir(filepath.Join(root, "docs", "guides"))
+func Guides() ([]string, error) {
+	guides, err := fs.Glob(pages(), "guides/*.md")
 	if err != nil {
-		tb.Fatal(err)
+		return nil, fmt.Errorf("list the guides: %w", err)
 	}
-	for _, entry := range entries {
-		pages = append(pages, "guides/"+entry.Name())
-	}
-	return pages
+	return append([]string{"start.md"}, guides...), nil
 }

@@ -36,7 +36,7 @@ func TestSQLExamplesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, page := range []string{"start.md", "guides/sql.md", "guides/running.md", "reference/sql.md", "reference/configuration.md"} {
-		examples := doctest.Blocks(t, page, "sql")
+		examples := blocks(t, page, "sql")
 		if len(examples) == 0 {
 			t.Errorf("%s has no example in SQL", page)
 		}
@@ -72,4 +72,14 @@ func runSQL(t *testing.T, conn *pgx.Conn, database string, example doctest.Block
 			t.Errorf("%s answers %s, and says %s", example.Name, got, want[1])
 		}
 	}
+}
+
+// blocks gives a page's examples in one language.
+func blocks(t *testing.T, page, language string) []doctest.Block {
+	t.Helper()
+	found, err := doctest.Blocks(page, language)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
