@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/rationhq/ration/internal/dbtest"
 	"github.com/rationhq/ration/migrations"
+	"github.com/rationhq/ration/pgstore"
 )
 
 // line is one command line and what comes of it.
@@ -33,10 +35,11 @@ func tell(t *testing.T, environ []string, story []line) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
+	major, minorMin := pgstore.Schema()
 	tell(t, nil, []line{
 		{call: "", out: "ration COMMAND"},
 		{call: "help policy put", out: "--if-match"},
-		{call: "version", out: "schema      1.0 or a newer 1.x"},
+		{call: "version", out: fmt.Sprintf("schema      %d.%d or a newer %[1]d.x", major, minorMin)},
 		{call: "bogus", code: exitUsage, errs: `unknown command "bogus"`},
 		{call: "serve now", code: exitUsage, errs: "See `ration serve --help`"},
 		{call: "serve --port 1", code: exitUsage, errs: "unknown flag: --port"},
@@ -61,17 +64,16 @@ func TestUsage(t *testing.T) {
 
 func TestMigrateCommands(t *testing.T) {
 	t.Parallel()
-	if migrations.Latest() != 2 {
-		t.Fatalf("this story is told of 2 migrations, there are %d", migrations.Latest())
-	}
+	latest := migrations.Latest()
+	at := func(version uint) string { return fmt.Sprintf("schema version %d of %d", version, latest) }
 	tell(t, []string{"RATION_DATABASE_URL=" + dbtest.Empty(t).OwnerURL()}, []line{
-		{call: "migrate version", out: "schema version 0 of 2"},
-		{call: "migrate up", out: "schema version 2 of 2"},
-		{call: "migrate up", out: "schema version 2 of 2"},
-		{call: "migrate down", out: "schema version 1 of 2"},
-		{call: "migrate force 3", code: exitFailed, errs: "there is no schema version 3"},
-		{call: "migrate force 1", out: "schema version 1 of 2"},
-		{call: "migrate up", out: "schema version 2 of 2"},
+		{call: "migrate version", out: at(0)},
+		{call: "migrate up", out: at(latest)},
+		{call: "migrate up", out: at(latest)},
+		{call: "migrate down", out: at(latest - 1)},
+		{call: fmt.Sprint("migrate force ", latest+1), code: exitFailed, errs: fmt.Sprint("there is no schema version ", latest+1)},
+		{call: fmt.Sprint("migrate force ", latest-1), out: at(latest - 1)},
+		{call: "migrate up", out: at(latest)},
 	})
 	tell(t, []string{"RATION_DATABASE_URL=postgres://127.0.0.1:1/ration"}, []line{
 		{call: "migrate version", code: exitFailed, errs: "connect"},
@@ -108,7 +110,7 @@ func TestPolicyCommands(t *testing.T) {
 		{call: "policy put search - --if-match v2", stdin: "nonsense", code: exitFailed, errs: "invalid-request (400"},
 		{call: "policy put bad - --create", stdin: bad, code: exitFailed, errs: "#/limit/capacity"},
 		{call: "policy put bad - --create", stdin: bad, code: exitFailed, errs: "#/extra"},
-		{call: "policy list", out: "search  v2       5         1 every 86400 s"},
+		{call: "policy list", out: "search  v2       token_bucket  5, 1 every 86400 s"},
 		{call: "policy get search -o json", out: `"version":2`},
 		{call: "policy get search", errs: "search v2, installed "},
 	})

@@ -76,10 +76,9 @@ func (p *program) printList(policies []policyVersion) error {
 // printTable prints policies a line each.
 func (p *program) printTable(policies []policyVersion) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tVERSION\tCAPACITY\tREFILL\tPER\tMODE\tDURABILITY\tINSTALLED (UTC)")
+	fmt.Fprintln(table, "ID\tVERSION\tALGORITHM\tLIMIT\tPER\tMODE\tDURABILITY\tINSTALLED (UTC)")
 	for _, one := range policies {
-		fmt.Fprintf(table, "%s\tv%d\t%s\t%s every %s s\t%s\t%s\t%s\t%s\n", one.ID, one.Version,
-			one.Limit.Capacity, one.Limit.RefillTokens, one.Limit.RefillSeconds,
+		fmt.Fprintf(table, "%s\tv%d\t%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.Version, one.Limit.Algorithm, one.Limit,
 			cmp.Or(strings.Join(one.Per, ","), "(all)"), one.Mode, one.Durability, one.InstalledAt.UTC().Format("2006-01-02 15:04:05"))
 	}
 	return table.Flush()

@@ -18,16 +18,38 @@ type policyVersion struct {
 	Version     int       `json:"version"`
 	InstalledAt time.Time `json:"installedAt"`
 	Per         []string  `json:"per"`
-	Limit       struct {
-		Capacity      json.Number `json:"capacity"`
-		RefillTokens  json.Number `json:"refillTokens"`
-		RefillSeconds json.Number `json:"refillSeconds"`
-	} `json:"limit"`
-	Mode       string  `json:"mode"`
-	Durability string  `json:"durability"`
-	Warnings   []fault `json:"warnings"`
+	Limit       limit     `json:"limit"`
+	Mode        string    `json:"mode"`
+	Durability  string    `json:"durability"`
+	Warnings    []fault   `json:"warnings"`
 
 	raw json.RawMessage // the whole answer, as it came
+}
+
+// limit is a policy's limit, of whatever algorithm.
+type limit struct {
+	Algorithm     string      `json:"algorithm"`
+	Capacity      json.Number `json:"capacity"`
+	RefillTokens  json.Number `json:"refillTokens"`
+	RefillSeconds json.Number `json:"refillSeconds"`
+	Limit         json.Number `json:"limit"`
+	WindowSeconds json.Number `json:"windowSeconds"`
+	TTLSeconds    json.Number `json:"ttlSeconds"`
+	Strict        bool        `json:"strict"`
+}
+
+// String says a limit in a few words.
+func (l limit) String() string {
+	switch {
+	case l.WindowSeconds != "" && l.Strict:
+		return fmt.Sprintf("%s in %s s, strict", l.Limit, l.WindowSeconds)
+	case l.WindowSeconds != "":
+		return fmt.Sprintf("%s in %s s", l.Limit, l.WindowSeconds)
+	case l.TTLSeconds != "":
+		return fmt.Sprintf("%s at a time, %s s each", l.Limit, l.TTLSeconds)
+	default:
+		return fmt.Sprintf("%s, %s every %s s", l.Capacity, l.RefillTokens, l.RefillSeconds)
+	}
 }
 
 // fault is one thing said of one member.
