@@ -31,6 +31,11 @@ func TestReplayWebAccess(t *testing.T) {
 	storetest.ReplayWebAccess(t, memstore.New(plenty))
 }
 
+func TestReplayLogins(t *testing.T) {
+	t.Parallel()
+	storetest.ReplayLogins(t, memstore.New(plenty))
+}
+
 // Two stores of the same kind agree, which says nothing of the arithmetic and
 // all of the comparison: it raises no false alarm.
 func TestCompareWithItself(t *testing.T) {

@@ -21,7 +21,7 @@ func (a ask) String() string {
 }
 
 // durability is that of the ask's policy, see author.kind.
-func (a ask) durability() policy.Durability { return policy.Durability(a.slot % 2) } //nolint:gosec // 0 or 1
+func (a ask) durability() policy.Durability { return policy.Durability(a.slot % 2) }
 
 // decide is one call, on the right generation or on a stale one.
 type decide struct {

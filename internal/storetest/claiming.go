@@ -85,3 +85,21 @@ func (s *scene) left(at int64, id, key string, remaining int64) {
 		s.Errorf("at %d µs: %q of %s shows %+v, want %d remaining", at, key, id, got, remaining)
 	}
 }
+
+// admittedTogether asks so many times for one of each key in one call and
+// counts.
+func (s *scene) admittedTogether(at int64, id string, times int, keys ...string) (allowed int) {
+	s.Helper()
+	var claims []policy.Claim
+	for _, key := range keys {
+		for range times {
+			claims = append(claims, policy.Claim{Checks: []policy.Check{s.on(id, key, 1)}})
+		}
+	}
+	for _, verdict := range s.claims(at, claims...) {
+		if verdict.Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}

@@ -40,7 +40,7 @@ func (s *scene) settle(at int64, id string, actual int64, want policy.SettleStat
 	return got
 }
 
-// settles settles an operation of one policy and expects what became of it.
+// settles replaces the charge of one policy and expects what became of it.
 func (s *scene) settles(at int64, id string, actual int64, applied, clamped bool) {
 	s.Helper()
 	got := s.settle(at, id, actual, policy.SettleDone)
@@ -83,15 +83,15 @@ func settleWindow(s *scene) {
 		s.left(second, id, "key", 4)
 	}
 	for _, id := range []string{"fixed", "counter"} {
-		s.operates(61*second, id+"c", s.on(id, "late", 6))
+		s.operates(61*second, "late-"+id, s.on(id, "late", 6))
 		s.claim(121*second, s.on(id, "late", 1))
 	}
-	s.settles(122*second, "fixedc", 0, false, false) // its window is gone
-	s.settles(122*second, "counterc", 0, true, false)
+	s.settles(122*second, "late-fixed", 0, false, false) // its window is gone
+	s.settles(122*second, "late-counter", 0, true, false)
 	s.shows(122*second, "counter", "late", 9, 118*second)
-	s.operates(122*second, "counterd", s.on("counter", "late", 6))
+	s.operates(122*second, "next", s.on("counter", "late", 6))
 	s.passes(241*second, "counter", "late", 1, 9)
-	s.settles(241*second, "counterd", 0, false, false) // two windows later it counts no more
+	s.settles(241*second, "next", 0, false, false) // two windows later it counts no more
 	s.shows(241*second, "counter", "late", 9, 119*second)
 }
 

@@ -77,7 +77,7 @@ func (a *author) kind(slot int) shape {
 		{algorithm: policy.SlidingWindowLog},
 		{algorithm: policy.Concurrency},
 	}[slot-bucketSlots]
-	made.durability = policy.Durability(a.random.IntN(2)) //nolint:gosec // 0 or 1
+	made.durability = policy.Durability(a.random.IntN(2))
 	made.spanMicros = a.span()
 	return made
 }

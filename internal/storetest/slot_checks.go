@@ -32,7 +32,7 @@ func (s *scene) releases(at int64, id policy.SlotID, want bool) {
 	}
 }
 
-// renews renews a slot and expects when it expires now, 0 when it is not live.
+// renews asks for a slot to live on and expects when it expires now, 0 when it is not live.
 func (s *scene) renews(at int64, id policy.SlotID, expires int64) {
 	s.Helper()
 	got, renewed, err := s.store.RenewSlot(s.Context(), id, epochMicros+at)

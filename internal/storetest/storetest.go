@@ -1,6 +1,7 @@
 // Package storetest is what every store has to pass: the guarantees of the
 // semantics one by one ([Run]), seeded random histories that two stores must
-// answer alike ([Compare]), and a replay of real traffic ([ReplayWebAccess]).
+// answer alike ([Compare]), and replays of real traffic ([ReplayWebAccess],
+// [ReplayLogins]).
 //
 // It drives a store by an explicit clock and never waits.
 package storetest
@@ -89,5 +90,6 @@ func checks() []check {
 	all = append(all, settleChecks()...)
 	all = append(all, slotChecks()...)
 	all = append(all, caseChecks()...)
+	all = append(all, windowCaseChecks()...)
 	return append(all, claimCaseChecks()...)
 }

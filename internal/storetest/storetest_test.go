@@ -89,12 +89,16 @@ func TestChecksFindFaults(t *testing.T) {
 
 func TestReplayFindsFaults(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []string{"counts in floats", "advises too early"} {
-		replay := func(tb testing.TB) {
+	for fault, replay := range map[string]func(testing.TB, Store){
+		"counts in floats":                ReplayWebAccess,
+		"advises too early":               ReplayWebAccess,
+		"remembers an entry too long":     ReplayLogins,
+		"charges the policies one by one": ReplayLogins,
+	} {
+		if !fails(t, func(tb testing.TB) {
 			tb.Helper()
-			ReplayWebAccess(tb, faultyStores[fault]())
-		}
-		if !fails(t, replay) {
+			replay(tb, faultyStores[fault]())
+		}) {
 			t.Errorf("a store that %s passes the replay", fault)
 		}
 	}

@@ -68,17 +68,25 @@ func (f *fifths) visit(now int64) policy.Answer {
 // visits reads the log.
 func visits(tb testing.TB) []visit {
 	tb.Helper()
-	lines, err := csv.NewReader(bytes.NewReader(webAccess)).ReadAll()
+	var all []visit
+	eachLine(tb, webAccess, func(offset int64, line []string) {
+		all = append(all, visit{second: offset, ip: line[1]}) // offset_s, ip, method, operation
+	})
+	return all
+}
+
+// eachLine reads a log whose first column is seconds from its beginning.
+func eachLine(tb testing.TB, log []byte, read func(offset int64, line []string)) {
+	tb.Helper()
+	lines, err := csv.NewReader(bytes.NewReader(log)).ReadAll()
 	if err != nil {
 		tb.Fatalf("read the log: %v", err)
 	}
-	var all []visit
-	for _, line := range lines[1:] { // offset_s, ip, method, operation
+	for _, line := range lines[1:] {
 		offset, err := strconv.ParseInt(line[0], 10, 64)
 		if err != nil {
 			tb.Fatalf("read the log: %v", err)
 		}
-		all = append(all, visit{second: offset, ip: line[1]})
+		read(offset, line)
 	}
-	return all
 }
