@@ -55,6 +55,9 @@ func (e *explainer) decide(b *bench, hold policy.Hold, claims *policy.Claims, ra
 	return statuses
 }
 
+// claimPlanRows is how many keys of each policy have a row beforehand.
+const claimPlanRows = uint64(60)
+
 // Rows are inserted and locked in the order of their keys, and each is found
 // by its key, whatever the planner knows or believes of the tables.
 func TestPlansOfClaimsAreDrivenBySortedKeys(t *testing.T) {
@@ -75,19 +78,17 @@ func TestPlansOfClaimsAreDrivenBySortedKeys(t *testing.T) {
 				of = append(of, installed)
 			}
 		}
-		for _, rows := range []uint64{0, 60} {
-			for _, analysed := range []bool{false, true} {
-				b.unanalyse()
-				session := b.session()
-				for key := range rows {
-					b.claim(session, second, everyKey(of, key))
-				}
-				session.Close()
-				if analysed {
-					b.exec("ANALYZE")
-				}
-				b.checkClaimPlans(fmt.Sprintf("%d policies, %d rows, analysed %t", want, rows, analysed), of, random)
+		for _, analysed := range []bool{false, true} {
+			b.unanalyse()
+			session := b.session()
+			for key := range claimPlanRows {
+				b.claim(session, second, everyKey(of, key))
 			}
+			session.Close()
+			if analysed {
+				b.exec("ANALYZE")
+			}
+			b.checkClaimPlans(fmt.Sprintf("%d policies, analysed %t", want, analysed), of, random)
 		}
 	}
 }
@@ -109,7 +110,7 @@ func (b *bench) checkClaimPlans(name string, of []*policy.Installed, random *ran
 	defer func() { _ = e.Close(context.Background()) }() // there are many
 	claims := b.claims(second)
 	for number := range uint64(12) {
-		claims.Claims = append(claims.Claims, everyKey(of, 54+number)) // old ones among them where there are any
+		claims.Claims = append(claims.Claims, everyKey(of, claimPlanRows-6+number)) // half of them new
 	}
 	inserts, locks := 0, 0
 	for _, hold := range []policy.Hold{policy.HoldWait, policy.HoldSkip} {

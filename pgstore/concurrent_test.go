@@ -175,7 +175,7 @@ func TestOppositeOrdersDoNotDeadlock(t *testing.T) {
 			policies = append(policies, b.install(fmt.Sprintf("%s-%s", name, s.durability), 0, s, 0))
 		}
 	}
-	const workers, turns, keys = 50, 600, 3
+	const workers, turns, keys = 50, 400, 3
 	seeds := make([]uint64, turns)
 	for i := range seeds {
 		seeds[i] = random.Uint64()
