@@ -63,6 +63,7 @@ AS $$
 $$;
 
 -- advisory_key_v1: the number by which a key's or an operation's advisory lock is known: its first 64 bits.
+-- take_new_v1 is older and has the same written out, so that both paths stand before the same locks.
 --
 -- Units: none. Clock: none. Locks: none. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.advisory_key_v1(p_key uuid)
@@ -82,6 +83,14 @@ RETURN CASE WHEN p_algorithm = 'concurrency' THEN 7
                       ELSE 3 END
                  + CASE WHEN p_durability = 'durable' THEN 1 ELSE 0 END END;
 
+-- window_start_v1: the start of the window of an instant. Windows are aligned to the epoch, in UTC.
+--
+-- Units: microseconds. Clock: none, the instant is given. Locks: none. SQLSTATE: 22012 a window of no length.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.window_start_v1(p_at bigint, p_span bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN p_at - p_at % p_span;
+
 -- window_at_v1: what a row of windows counts at an instant: moved on to the window of that instant, but never back.
 --
 -- Arguments: the newest window that the row has seen, what was charged in it and in the one before; the window's length.
@@ -93,7 +102,7 @@ RETURNS TABLE (start bigint, current bigint, previous bigint) LANGUAGE sql IMMUT
 BEGIN ATOMIC
     SELECT greatest(p_start, w.due), CASE WHEN w.due <= p_start THEN p_current ELSE 0 END,
            CASE WHEN w.due <= p_start THEN p_previous WHEN w.due = p_start + p_span THEN p_current ELSE 0 END
-    FROM (SELECT p_now - p_now % p_span AS due) AS w;
+    FROM (SELECT ration.window_start_v1(p_now, p_span) AS due) AS w;
 END;
 
 -- window_room_v1: what may still be charged in a window at an instant. The one home of the window rules, with
@@ -398,8 +407,8 @@ BEGIN
         UNION ALL
         SELECT ration.window_room_v1(p.sliding, w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity),
                w.current, w.start, w.previous, w.start, NULL
-        FROM ration.window_at_v1(coalesce(s.at, p.idle_at - p.idle_at % p.span), coalesce(s.count, p.capacity - p.idle_balance),
-                                 coalesce(s.previous, 0), p.span, p_now) AS w
+        FROM ration.window_at_v1(coalesce(s.at, ration.window_start_v1(p.idle_at, p.span)),
+                                 coalesce(s.count, p.capacity - p.idle_balance), coalesce(s.previous, 0), p.span, p_now) AS w
         WHERE p.place BETWEEN 3 AND 4
         UNION ALL
         SELECT p.capacity - l.o_used, l.o_used, l.o_live[cardinality(l.o_live) - 1], 0,
@@ -530,7 +539,7 @@ BEGIN
     END IF;
     IF 3 = ANY (v_absent) THEN
         INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
-        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
         WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
@@ -538,7 +547,7 @@ BEGIN
     END IF;
     IF 4 = ANY (v_absent) THEN
         INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
-        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
         WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
@@ -705,7 +714,7 @@ END $$;
 -- Arguments, by claim: p_operations names its operation id, NULL where it has none; p_contents the fingerprint of its
 --        request, p_stated its stated cost, 0 for none; p_peeks whether it only asks.
 --        By key: p_policies and p_keys, each key once.
---        By check: p_claims the claim (from 1, ascending), p_cells the place of its key in p_keys, p_costs what it asks,
+--        By check: p_claims the claim (from 1, ascending), p_cells which of p_keys is its key (from 1), p_costs what it asks,
 --        p_priced whether that is the request's own cost, which a settlement replaces. A claim without checks has an
 --        operation id, and is only looked up.
 --        p_retention: how long outcomes of operation ids are kept at least. p_hold: what to do about rows that others hold:
@@ -724,7 +733,7 @@ END $$;
 -- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
 --        decide_lock_v1.
 -- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend or
---           a claim asks a key twice; 57014 statement_timeout, with nothing charged.
+--           a claim asks a key twice, for more than it has; 57014 statement_timeout, with nothing charged.
 CREATE OR REPLACE FUNCTION ration.decide_v1(
     p_shard int, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[],
     p_policies int[], p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[],
@@ -773,7 +782,7 @@ BEGIN
                                    p_cells, p_costs, p_priced, p_retention, p_hold);
     o_now := ration.clock_v1(p_now);
     s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
-    o_stale := NOT ration.ready_v1(s.o_places && ARRAY[1, 3, 5], p_generation);
+    o_stale := NOT ration.ready_v1(s.o_places && ARRAY[1, 3, 5] /* the fast ones */, p_generation);
     IF o_stale THEN
         RETURN;
     END IF;
@@ -933,7 +942,7 @@ BEGIN
                     WHERE o_status[u.claim] = 1 AND p_operations[u.claim] IS NOT NULL) AS p
               GROUP BY p.claim) AS c;
     END IF;
-    IF v_operating OR (true = ANY (v_charged) AND s.o_places && ARRAY[2, 4, 6, 7]) THEN
+    IF v_operating OR (true = ANY (v_charged) AND s.o_places && ARRAY[2, 4, 6, 7] /* the logged ones */) THEN
         PERFORM ration.commit_durably_v1();
     END IF;
 END $$;
@@ -1164,7 +1173,7 @@ BEGIN
         PERFORM ration.commit_durably_v1();
         SELECT count(*), array_agg(s.place), array_agg(s.policy), array_agg(s.key) INTO v_count, v_places, v_policies, v_keys
         FROM ration.settling_v1(v_parts) AS s;
-        PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5], NULL);  -- the fast ones
+        PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5] /* the fast ones */, NULL);
         WHILE v_locked < v_count LOOP  -- again only when the cleaner took a row between the look for it and the lock
             SELECT count(*) INTO v_locked
             FROM ration.decide_lock_v1(p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys,
@@ -1328,7 +1337,7 @@ BEGIN
                            CROSS JOIN LATERAL (SELECT p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END AS span) AS counts
                            WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3 AND w.start + counts.span <= $4
                              AND p.idle_at <= $4
-                             AND (p.idle_balance = p.capacity OR p.idle_at - p.idle_at %% nullif(p.span, 0) + counts.span <= $4)
+                             AND (p.idle_balance = p.capacity OR ration.window_start_v1(p.idle_at, nullif(p.span, 0)) + counts.span <= $4)
                            ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle
                     WHERE d.shard = $1 AND d.key = idle.key', v_table)
         USING p_shard, s.o_after, s.o_until, v_now;
@@ -1391,7 +1400,7 @@ END $$;
 -- clean_slot_parents_v1: deletes the parents that have no slots: a key without one holds nothing.
 --
 -- Arguments: as clean_v1. Answers: as clean_v1.
--- Units: rows. Clock: none; p_now is there for the sake of the others.
+-- Units: rows. Clock: none; p_now is not looked at: it is there so that all cleaners are called alike.
 -- Locks: parents without slots, ascending by key, by SKIP LOCKED. SQLSTATE: RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_slot_parents_v1(
     p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
@@ -1531,7 +1540,7 @@ BEGIN
             AND p_capacity::numeric = (v_limit ->> 'capacity')::numeric
         ELSE
             p_n = 1 AND p_d = 1 AND p_capacity::numeric = (v_limit ->> 'limit')::numeric
-            -- Whole microseconds, a millisecond to 366 days.
+            -- Whole microseconds, a millisecond to 366 days. Package policy has the same bounds, and says which is missed.
             AND v_span = trunc(v_span) AND v_span BETWEEN 1000 AND 31622400000000
             AND (v_algorithm <> 'sliding_window_counter' OR p_capacity::numeric * v_span < 2::numeric ^ 61)
             AND (v_algorithm <> 'sliding_window_log' OR p_capacity <= 1000) END) IS NOT TRUE THEN
@@ -1659,8 +1668,8 @@ GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slo
 -- Called by the views with the rights of whoever looks.
 GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
     ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1,
-    ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1, ration.log_wait_v1,
-    ration.decide_figures_v1
+    ration.window_start_v1, ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1,
+    ration.log_wait_v1, ration.decide_figures_v1
     TO ration_service, ration_operator, ration_reader;
 
 GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,

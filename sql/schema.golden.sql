@@ -296,6 +296,7 @@ function use_test_clock_v1() returns void language sql volatile set search_path=
 function wait_v1(p_units bigint, p_rate bigint, p_ahead bigint) returns bigint language sql immutable parallel safe
 function window_at_v1(p_start bigint, p_current bigint, p_previous bigint, p_span bigint, p_now bigint) returns TABLE(start bigint, current bigint, previous bigint) language sql immutable parallel safe
 function window_room_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_elapsed bigint, p_span bigint, p_limit bigint) returns bigint language sql immutable parallel safe
+function window_start_v1(p_at bigint, p_span bigint) returns bigint language sql immutable parallel safe
 function window_wait_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_span bigint, p_limit bigint, p_cost bigint) returns bigint language sql immutable parallel safe
 
 -- grants
@@ -367,6 +368,9 @@ function window_at_v1(bigint, bigint, bigint, bigint, bigint) to ration_service:
 function window_room_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function window_room_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
 function window_room_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
+function window_start_v1(bigint, bigint) to ration_operator: EXECUTE
+function window_start_v1(bigint, bigint) to ration_reader: EXECUTE
+function window_start_v1(bigint, bigint) to ration_service: EXECUTE
 function window_wait_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function window_wait_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
 function window_wait_v1(boolean, bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE

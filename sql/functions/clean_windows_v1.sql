@@ -22,7 +22,7 @@ BEGIN
                            CROSS JOIN LATERAL (SELECT p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END AS span) AS counts
                            WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3 AND w.start + counts.span <= $4
                              AND p.idle_at <= $4
-                             AND (p.idle_balance = p.capacity OR p.idle_at - p.idle_at %% nullif(p.span, 0) + counts.span <= $4)
+                             AND (p.idle_balance = p.capacity OR ration.window_start_v1(p.idle_at, nullif(p.span, 0)) + counts.span <= $4)
                            ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle
                     WHERE d.shard = $1 AND d.key = idle.key', v_table)
         USING p_shard, s.o_after, s.o_until, v_now;

@@ -80,7 +80,7 @@ BEGIN
     END IF;
     IF 3 = ANY (v_absent) THEN
         INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
-        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
         WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
@@ -88,7 +88,7 @@ BEGIN
     END IF;
     IF 4 = ANY (v_absent) THEN
         INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
-        SELECT p.idle_at - p.idle_at % p.span, p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
         WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;

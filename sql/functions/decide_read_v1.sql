@@ -69,8 +69,8 @@ BEGIN
         UNION ALL
         SELECT ration.window_room_v1(p.sliding, w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity),
                w.current, w.start, w.previous, w.start, NULL
-        FROM ration.window_at_v1(coalesce(s.at, p.idle_at - p.idle_at % p.span), coalesce(s.count, p.capacity - p.idle_balance),
-                                 coalesce(s.previous, 0), p.span, p_now) AS w
+        FROM ration.window_at_v1(coalesce(s.at, ration.window_start_v1(p.idle_at, p.span)),
+                                 coalesce(s.count, p.capacity - p.idle_balance), coalesce(s.previous, 0), p.span, p_now) AS w
         WHERE p.place BETWEEN 3 AND 4
         UNION ALL
         SELECT p.capacity - l.o_used, l.o_used, l.o_live[cardinality(l.o_live) - 1], 0,

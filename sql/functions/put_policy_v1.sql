@@ -40,7 +40,7 @@ BEGIN
             AND p_capacity::numeric = (v_limit ->> 'capacity')::numeric
         ELSE
             p_n = 1 AND p_d = 1 AND p_capacity::numeric = (v_limit ->> 'limit')::numeric
-            -- Whole microseconds, a millisecond to 366 days.
+            -- Whole microseconds, a millisecond to 366 days. Package policy has the same bounds, and says which is missed.
             AND v_span = trunc(v_span) AND v_span BETWEEN 1000 AND 31622400000000
             AND (v_algorithm <> 'sliding_window_counter' OR p_capacity::numeric * v_span < 2::numeric ^ 61)
             AND (v_algorithm <> 'sliding_window_log' OR p_capacity <= 1000) END) IS NOT TRUE THEN

@@ -56,7 +56,7 @@ BEGIN
         PERFORM ration.commit_durably_v1();
         SELECT count(*), array_agg(s.place), array_agg(s.policy), array_agg(s.key) INTO v_count, v_places, v_policies, v_keys
         FROM ration.settling_v1(v_parts) AS s;
-        PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5], NULL);  -- the fast ones
+        PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5] /* the fast ones */, NULL);
         WHILE v_locked < v_count LOOP  -- again only when the cleaner took a row between the look for it and the lock
             SELECT count(*) INTO v_locked
             FROM ration.decide_lock_v1(p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys,

@@ -9,5 +9,5 @@ RETURNS TABLE (start bigint, current bigint, previous bigint) LANGUAGE sql IMMUT
 BEGIN ATOMIC
     SELECT greatest(p_start, w.due), CASE WHEN w.due <= p_start THEN p_current ELSE 0 END,
            CASE WHEN w.due <= p_start THEN p_previous WHEN w.due = p_start + p_span THEN p_current ELSE 0 END
-    FROM (SELECT p_now - p_now % p_span AS due) AS w;
+    FROM (SELECT ration.window_start_v1(p_now, p_span) AS due) AS w;
 END;
