@@ -9,9 +9,9 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// retentionMicros is how long histories keep the outcomes of operation ids:
-// some are cleaned while they are still asked for.
-const retentionMicros = 10 * 60 * second
+// retentionMicros is how long the outcomes of operation ids are kept: short
+// enough for some to be cleaned while a history still asks for them.
+const retentionMicros = 6 * 3600 * second
 
 // claim is one request of a call of the general path.
 type claim struct {

@@ -51,6 +51,7 @@ type author struct {
 	pace       pace
 	slots      [slotsMax]shape // what each slot's policy is at this point
 	operations []claim         // by the number of the operation id, from 1: as first asked
+	settled    settle          // the last one
 }
 
 // newHistory makes up a history of the given number of steps. The same seed

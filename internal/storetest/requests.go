@@ -105,13 +105,24 @@ func (a *author) used() int {
 }
 
 // settle makes up a settlement: of nothing, less, the same, more and far more
-// than was charged.
+// than was charged; and sometimes the last one again, or nearly.
 func (a *author) settle() step {
-	if len(a.operations) == 0 || a.random.IntN(20) == 0 {
+	switch again := a.random.IntN(20); {
+	case len(a.operations) == 0 || again == 0:
 		return settle{operation: len(a.operations) + 1, actual: 1}
+	case again < 3 && a.settled.operation > 0:
+		return a.settled
+	case again < 5 && a.settled.operation > 0:
+		return settle{operation: a.settled.operation, actual: a.settled.actual / 2}
 	}
-	made := settle{operation: a.used()}
-	charged := largest(a.operations[made.operation-1].checks)
+	a.settled = a.settlement(a.used())
+	return a.settled
+}
+
+// settlement makes up what an operation came to cost.
+func (a *author) settlement(operation int) settle {
+	made := settle{operation: operation}
+	charged := largest(a.operations[operation-1].checks)
 	switch a.random.IntN(6) {
 	case 0: // everything is given back
 	case 1:
