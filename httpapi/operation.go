@@ -6,10 +6,6 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// anyGateway is the gateway whose operation ids these are: nothing tells
-// gateways apart yet.
-const anyGateway = ""
-
 // getDecision answers what was decided under an operation id: 200, whether
 // that allowed or denied. It is not the decision of this call, so that no
 // header tells of it.
@@ -23,7 +19,7 @@ func (d *decisions) getDecision(w http.ResponseWriter, r *http.Request) (int, er
 		return 0, badRequest(`The query parameter "verifiedAccount" must not be empty; leave it out where there is no account.`)
 	}
 	id := pathText(r, "operationId")
-	decision, err := d.operations.FindOperation(r.Context(), policy.OperationKeyOf(anyGateway, account, id))
+	decision, err := d.operations.FindOperation(r.Context(), policy.OperationKeyOf(policy.AnyGateway, account, id))
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ func (d *decisions) settle(w http.ResponseWriter, r *http.Request) (int, error) 
 		return 0, err
 	}
 	id := pathText(r, "operationId")
-	settlement, err := policy.ParseSettlement(anyGateway, id, body)
+	settlement, err := policy.ParseSettlement(policy.AnyGateway, id, body)
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ type claim struct {
 func newClaim(request *policy.Request, checks []policy.Check) *claim {
 	c := &claim{Claim: policy.Claim{Stated: request.Cost, Peek: request.Peek, Checks: checks}}
 	if request.OperationID != "" {
-		c.Operation = policy.OperationKeyOf("", request.Values[policy.Account], request.OperationID)
+		c.Operation = policy.OperationKeyOf(policy.AnyGateway, request.Values[policy.Account], request.OperationID)
 		c.Content = policy.ContentOf(&request.Values)
 	}
 	return c
@@ -59,14 +59,10 @@ func (c *claim) answered(verdict *policy.Verdict) {
 	c.verdict.Parts = slices.Clone(verdict.Parts)
 }
 
-// isSimple says whether the fast path decides a request with these checks:
-// one enforced token bucket, whose outcome nobody asks for again.
+// isSimple says whether the fast path decides a request with these checks: a
+// single policy's, whose outcome nobody asks for again.
 func isSimple(request *policy.Request, checks []policy.Check) bool {
-	if len(checks) != 1 || request.OperationID != "" {
-		return false
-	}
-	spec := checks[0].Policy.Spec
-	return spec.Limit.Algorithm == policy.TokenBucket && spec.Mode == policy.Enforce
+	return len(checks) == 1 && request.OperationID == "" && checks[0].Policy.Spec.FastPath()
 }
 
 // firstIdentity is who asks, for the choice of a lane: the account, else the

@@ -8,8 +8,12 @@ const (
 	contentDomain   = "ration.content.v1"
 )
 
-// OperationKeyOf names the operation id of a gateway ("" where gateways are
-// not told apart) and, where there is one, of an account: an id means nothing
+// AnyGateway is whose operation ids all are, as long as nothing tells gateways
+// apart.
+const AnyGateway = ""
+
+// OperationKeyOf names the operation id of a gateway ([AnyGateway] where they
+// are not told apart) and, where there is one, of an account: an id means nothing
 // to anybody else.
 func OperationKeyOf(gateway, account, operationID string) Key {
 	return fieldsKey(operationDomain, gateway, account, operationID)
