@@ -28,7 +28,8 @@ type Decider interface {
 // acquired. Errors are *policy.Error or the context's.
 type Operations interface {
 	// FindOperation gives the decision stored under an operation id
-	// ([policy.OperationKeyOf]); not-found when there is none.
+	// ([policy.OperationKeyOf]), with its Detail but without the id; not-found
+	// when there is none.
 	FindOperation(ctx context.Context, operation policy.Key) (policy.Decision, error)
 
 	// Settle replaces the cost that an operation was charged, once.

@@ -25,7 +25,7 @@ func addIdempotencyKey(r *http.Request, request *policy.Request) error {
 	case !ok:
 		return badRequest(fmt.Sprintf(`Idempotency-Key must be 1 to %d characters, as a structured field's string ("op-1") or bare.`, policy.TextBytesMax))
 	case request.Peek:
-		return badRequest("A peek takes nothing and is not remembered: it has no Idempotency-Key.")
+		return badRequest("A peek takes nothing and is not remembered: leave Idempotency-Key out.")
 	case request.OperationID != "" && request.OperationID != id:
 		return badRequest("Idempotency-Key and operationId are different operation ids; give one of them.")
 	}

@@ -78,8 +78,8 @@ func (g *group) name() (name policy.Key) {
 	return name
 }
 
-// gathering makes groups of calls that each ask one token bucket. Its buffers are used again and
-// again; none of them keeps a call alive.
+// gathering makes groups of calls that each ask one token bucket. Its buffers
+// are used again and again; none of them keeps a call alive.
 type gathering struct {
 	asksMax int
 	groups  []group

@@ -11,7 +11,8 @@ import (
 const parkInterval = 5 * time.Millisecond
 
 // parkMax is how long a call is asked again before its caller is told that
-// its operation is still being decided: the bound of the call that decides it.
+// its operation is still being decided: as long as the call that decides it may
+// take, the default of statement_timeout (configure_roles_v1).
 const parkMax = 40 * time.Millisecond
 
 // parking holds calls whose operation another call is deciding. It does not
