@@ -3,8 +3,10 @@ package pgstore_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -248,4 +250,44 @@ func TestParallelRefundsCreditOnce(t *testing.T) {
 	if left := b.peek(session, second, of, 2).Remaining; left != 10 {
 		t.Errorf("%d left, want 10", left)
 	}
+}
+
+// However many settlements wait for a row that somebody holds, policies are
+// changed meanwhile; and whoever settles is answered within the bound of a
+// call.
+func TestSettlementsKeepNoPolicyWaiting(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	of := b.install("p", 0, shape{capacity: 10}, 0)
+	b.claim(b.session(), second, operating("x", check(of, 1, 3)))
+	holder := b.connect(b.db.OwnerURL())
+	if _, err := holder.Exec(t.Context(), "BEGIN; SELECT FROM ration.operation FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	settlement := policy.Settlement{Operation: operationKey("x"), ActualCost: 1}
+	var waiting sync.WaitGroup
+	for range 20 {
+		waiting.Go(func() {
+			if settled, err := b.store.SettleAt(t.Context(), settlement, epochMicros+second); err != nil || settled.Status > policy.SettleReplayed {
+				t.Errorf("%+v, %v", settled, err)
+			}
+		})
+	}
+	attempt(t, "settlements wait for the row", func() bool {
+		return scalar[int](b, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 4
+	})
+	b.install("p", 1, shape{capacity: 20}, second)
+
+	hasty, err := pgstore.Open(t.Context(), pgstore.Config{URL: b.db.ServiceURL(), CallTimeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hasty.Close()
+	if _, err := hasty.SettleAt(t.Context(), settlement, epochMicros+second); codeOf(err) != policy.CodeUnavailable {
+		t.Errorf("behind a row that is held: %v", err)
+	}
+	if _, err := holder.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
 }
