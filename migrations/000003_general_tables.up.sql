@@ -67,7 +67,7 @@ CREATE TABLE ration.slot_parent (
 );
 CREATE TABLE ration.slot (
     expires_at bigint NOT NULL,
-    ttl        bigint NOT NULL,  -- what a renewal adds
+    ttl        bigint NOT NULL,  -- how long it lives, from the decision or the last renewal on
     cost       bigint NOT NULL CHECK (cost >= 1),  -- units of concurrency that it holds
     id         uuid   NOT NULL,
     key        uuid   NOT NULL,
