@@ -145,6 +145,6 @@ func (l *lane) decided(g *group, verdict *policy.Verdict) {
 func errReused() error {
 	return &policy.Error{
 		Code: policy.CodeInvalid, Reason: policy.ReasonOperationReused,
-		Detail: "The operation id belongs to another request; this one did nothing.",
+		Detail: "The operation id belongs to another request; this one did nothing. A new request takes a new id.",
 	}
 }

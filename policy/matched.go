@@ -125,7 +125,7 @@ func (m *Matched) judge(missing *[AttributeCount]bool, chargeable bool) error {
 		return tooManyPolicies("More than " + strconv.Itoa(checksMax) + " policies match this request.")
 	case len(m.Checks) > 0 && !chargeable:
 		return Invalid(ReasonCostNotAllowed, "No policy for this request would charge the stated cost.",
-			Fault{Pointer: "/cost", Detail: "is not what this operation is charged"})
+			Fault{Pointer: "/cost", Detail: "must be left out, or be what a policy for this request charges (costs.max)"})
 	}
 	return nil
 }
