@@ -75,10 +75,10 @@ func (m *Matched) keep(candidates []*compiled, matches func(*compiled) bool) {
 	slices.SortFunc(m.candidates, func(a, b *compiled) int { return a.order - b.order })
 }
 
-// price makes the checks' default costs the request's own where it has no
-// other.
+// price makes the checks' default costs the request's own where no enforced
+// policy has another: what a shadow policy tries out changes nothing for them.
 func (m *Matched) price() {
-	if slices.ContainsFunc(m.Checks, func(c Check) bool { return c.Priced }) {
+	if slices.ContainsFunc(m.Checks, func(c Check) bool { return c.Priced && c.Policy.Spec.Mode == Enforce }) {
 		return
 	}
 	for i := range m.Checks {

@@ -11,8 +11,9 @@ func TestMatchPricesWhatTheRequestSays(t *testing.T) {
 	priced := install("a-priced", Spec{Match: Match{Operation: {"report.*"}}, Costs: Costs{Default: 2, Operations: map[string]int64{"report.create": 5}}})
 	stated := install("b-stated", Spec{Match: Match{Operation: {"report.*"}}, Costs: Costs{Default: 1, Max: 10}})
 	plain := install("c-plain", Spec{Match: Match{Operation: {"report.*"}}, Mode: Shadow})
-	other := install("d-other", Spec{Match: Match{Operation: {"other"}}, Costs: Costs{Default: 3}})
-	set := Compile(1, []*Installed{priced, stated, plain, other})
+	other := install("d-other", Spec{Match: Match{Operation: {"other", "tried"}}, Costs: Costs{Default: 3}})
+	tried := install("e-tried", Spec{Match: Match{Operation: {"tried"}}, Mode: Shadow, Costs: Costs{Default: 1, Operations: map[string]int64{"tried": 5}}})
+	set := Compile(1, []*Installed{priced, stated, plain, other, tried})
 	for _, test := range []struct {
 		operation string
 		cost      int64
@@ -28,6 +29,7 @@ func TestMatchPricesWhatTheRequestSays(t *testing.T) {
 		{"report.read", 9, []int64{2, 9, 1}, []bool{false, true, false}},
 		{"other", 0, []int64{3}, []bool{true}},
 		{"other", 3, []int64{3}, []bool{true}},
+		{"tried", 0, []int64{3, 5}, []bool{true, true}}, // a shadow policy's price leaves the others' as they are
 	} {
 		var m Matched
 		request := &Request{Values: [AttributeCount]string{User: "u", Operation: test.operation}, Cost: test.cost}
