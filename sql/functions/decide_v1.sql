@@ -27,8 +27,8 @@
 --        clock.
 -- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
 --        decide_lock_v1.
--- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend or
---           a claim asks a key twice, for more than it has; 57014 statement_timeout, with nothing charged.
+-- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend;
+--           57014 statement_timeout, with nothing charged.
 CREATE OR REPLACE FUNCTION ration.decide_v1(
     p_shard int, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[],
     p_policies int[], p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[],
@@ -39,6 +39,7 @@ CREATE OR REPLACE FUNCTION ration.decide_v1(
     OUT o_cost bigint[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+-- Pinned plans, as in take_v1; and remembering what was looked up in a nested loop costs a small call more than it saves.
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -47,9 +48,9 @@ SET enable_memoize = off
 AS $$
 DECLARE
     v_operating constant boolean := array_remove(p_operations, NULL) <> '{}';
-    v_claims    constant int     := cardinality(p_stated);
-    v_keys      constant int     := cardinality(p_keys);
-    v_checks    constant int     := cardinality(p_claims);
+    v_claims    constant int     := coalesce(cardinality(p_stated), 0);
+    v_keys      constant int     := coalesce(cardinality(p_keys), 0);
+    v_checks    constant int     := coalesce(cardinality(p_claims), 0);
     v_locked    boolean := false;  -- this look is the second one, under the locks
     v_stands    boolean;           -- what was decided stands
     s           record;            -- the keys, as decide_read_v1 gives them
@@ -58,20 +59,19 @@ DECLARE
     v_wanted    boolean[];                                            -- by key: a claim is about to charge it
     v_rows      boolean[] := array_fill(false, ARRAY[v_keys]);        -- by key: its row is locked
     v_room      bigint[];                                             -- by key: what may still be charged, in parts
-    v_taken     bigint[];                                             -- by key: charged by this call, in tokens
-    v_before    bigint[]  := array_fill(0::bigint, ARRAY[v_checks]);  -- by check: v_taken before it
+    v_left      bigint[]  := array_fill(0::bigint, ARRAY[v_checks]);  -- by check: v_room before it
     v_fits      boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check: its policy alone allows it
-    v_charged   boolean[];                                            -- by check
-    v_slots     uuid[];                                               -- by check: the slot it acquired
-    v_settled   int[];    -- checks of claims that this look decides for good
-    v_pending   int[];    -- checks of claims that stand only if their rows are locked and hold what was seen
-    v_first     int;      -- check of the claim in hand
+    v_pays      boolean[];  -- by claim: it is charged
+    v_pends     boolean[];  -- by claim: what was decided stands only if its rows are locked and hold what was seen
+    v_tells     boolean[];  -- by claim: this look decides it for good
+    v_of        int[];      -- by part: its check, 0 when it is replayed
+    v_first     int;        -- check of the claim in hand
     v_check     int;
     v_cell      int;
-    v_ok        boolean;  -- no enforced policy denies the claim in hand
-    v_waits     boolean;  -- it charges a key, or has one that a claim before it charges
-    v_open      boolean;  -- it has a key that cannot be decided
-    v_held      boolean;  -- and that is because others hold its row
+    v_ok        boolean;    -- no enforced policy denies the claim in hand
+    v_waits     boolean;    -- it has a key that a claim before it charges
+    v_open      boolean;    -- it has a key that cannot be decided
+    v_held      boolean;    -- and that is because others hold its row
 BEGIN
     PERFORM ration.decide_guard_v1(p_generation, p_operations, p_contents, p_stated, p_peeks, p_policies, p_keys, p_claims,
                                    p_cells, p_costs, p_priced, p_retention, p_hold);
@@ -90,29 +90,35 @@ BEGIN
         INTO o_status, o_allowed, o_at, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
              o_slot_expires, o_cost
         FROM ration.decide_replay_v1(p_shard, o_now, p_operations, p_contents, p_stated, p_claims, p_costs) AS r;
+        v_of := array_fill(0, ARRAY[coalesce(cardinality(o_claim), 0)]);
     END IF;
 
     LOOP
         v_room := s.o_room;
-        v_taken := array_fill(0::bigint, ARRAY[v_keys]);
         v_wanted := array_fill(false, ARRAY[v_keys]);
-        v_charged := array_fill(false, ARRAY[v_checks]);
-        v_slots := array_fill(NULL::uuid, ARRAY[v_checks]);
-        v_settled := '{}';
-        v_pending := '{}';
+        v_pays := array_fill(false, ARRAY[v_claims]);
+        v_pends := v_pays;
+        v_tells := v_pays;
         v_check := 1;
         FOR v_claim IN 1 .. v_claims LOOP
             v_first := v_check;
+            IF o_status[v_claim] <> 0 THEN
+                WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
+                    v_check := v_check + 1;
+                END LOOP;
+                CONTINUE;
+            END IF;
             v_ok := true;
             v_waits := false;
             v_open := false;
             v_held := false;
             WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
-                IF o_status[v_claim] = 0 THEN
-                    v_cell := p_cells[v_check];
-                    v_before[v_check] := v_taken[v_cell];
-                    v_fits[v_check] := CASE WHEN p_costs[v_check] <= s.o_capacities[v_cell]
-                                            THEN v_room[v_cell] >= p_costs[v_check] * s.o_d[v_cell] ELSE false END;
+                v_cell := p_cells[v_check];
+                v_left[v_check] := v_room[v_cell];
+                v_fits[v_check] := CASE WHEN p_costs[v_check] <= s.o_capacities[v_cell]
+                                        THEN v_room[v_cell] >= p_costs[v_check] * s.o_d[v_cell] ELSE false END;
+                -- The usual check is through here with one look.
+                IF (v_fits[v_check] AND NOT v_wanted[v_cell] AND (v_rows[v_cell] OR NOT v_locked)) IS NOT TRUE THEN
                     v_ok := v_ok AND (v_fits[v_check] OR NOT s.o_enforced[v_cell]);
                     v_waits := v_waits OR v_wanted[v_cell];
                     IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
@@ -122,7 +128,6 @@ BEGIN
                 END IF;
                 v_check := v_check + 1;
             END LOOP;
-            CONTINUE WHEN o_status[v_claim] <> 0;
             IF v_first = v_check THEN
                 o_status[v_claim] := 6;
                 CONTINUE;
@@ -135,26 +140,15 @@ BEGIN
             o_status[v_claim] := 1;
             o_allowed[v_claim] := v_ok;
             o_at[v_claim] := o_now;
-            v_ok := v_ok AND NOT p_peeks[v_claim];
-            v_waits := (v_waits OR v_ok) AND NOT v_locked;
+            v_pays[v_claim] := v_ok AND NOT p_peeks[v_claim];
+            v_pends[v_claim] := (v_waits OR v_pays[v_claim]) AND NOT v_locked;
+            v_tells[v_claim] := NOT v_pends[v_claim];
+            CONTINUE WHEN p_peeks[v_claim] OR NOT (v_pends[v_claim] OR v_pays[v_claim]);
             FOR i IN v_first .. v_check - 1 LOOP
                 v_cell := p_cells[i];
-                IF v_waits THEN
-                    v_pending := v_pending || i;
-                    v_wanted[v_cell] := v_wanted[v_cell] OR NOT p_peeks[v_claim];
-                ELSE
-                    v_settled := v_settled || i;
-                END IF;
-                IF v_ok AND v_fits[i] THEN
-                    v_charged[i] := true;
-                    v_taken[v_cell] := v_taken[v_cell] + p_costs[i];
+                v_wanted[v_cell] := NOT v_locked;
+                IF v_pays[v_claim] AND v_fits[i] THEN
                     v_room[v_cell] := v_room[v_cell] - p_costs[i] * s.o_d[v_cell];
-                    IF v_room[v_cell] < 0 THEN
-                        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a claim asks a key twice';
-                    END IF;
-                    IF s.o_places[v_cell] = 7 THEN
-                        v_slots[i] := gen_random_uuid();
-                    END IF;
                 END IF;
             END LOOP;
         END LOOP;
@@ -163,30 +157,40 @@ BEGIN
         END IF;
 
         v_stands := true;
-        IF v_pending <> '{}' THEN
+        IF true = ANY (v_pends) THEN
             l := ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_writers);
             v_stands := l.o_same;
             v_locked := true;
         END IF;
-        IF v_stands THEN
-            v_settled := v_settled || v_pending;
+        IF v_stands AND v_locked THEN
+            FOR i IN 1 .. v_claims LOOP
+                v_tells[i] := v_tells[i] OR v_pends[i];
+            END LOOP;
         END IF;
-        IF v_settled <> '{}' THEN
-            SELECT o_claim || array_agg(p_claims[k.i]), o_policy || array_agg(p_policies[k.cell]),
-                   o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(v_fits[k.i]),
+        IF true = ANY (v_tells) THEN
+            SELECT v_of || array_agg(k.i), o_claim || array_agg(k.claim), o_policy || array_agg(p_policies[k.cell]),
+                   o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(k.fits),
                    o_remaining || array_agg(greatest(0, f.remaining)),
-                   o_retry_after || array_agg(CASE WHEN v_fits[k.i] THEN 0 WHEN k.cost > k.capacity THEN -1
+                   o_retry_after || array_agg(CASE WHEN k.fits THEN 0 WHEN k.cost > k.capacity THEN -1
                                                    ELSE greatest(1, f.retry_after) END),
-                   o_reset_after || array_agg(f.reset_after), o_slot || array_agg(v_slots[k.i]),
-                   o_slot_expires || array_agg(CASE WHEN v_slots[k.i] IS NOT NULL THEN s.o_marks[k.cell] END),
-                   o_cost || array_agg(CASE WHEN v_charged[k.i] THEN k.cost ELSE 0 END)
-            INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
-            FROM (SELECT a.i, p_cells[a.i] AS cell, p_costs[a.i] AS cost, s.o_capacities[p_cells[a.i]] AS capacity,
-                         v_before[a.i] + CASE WHEN v_charged[a.i] THEN p_costs[a.i] ELSE 0 END AS taken
-                  FROM unnest(v_settled) AS a (i) OFFSET 0) AS k
+                   o_reset_after || array_agg(f.reset_after),
+                   o_slot || array_agg(CASE WHEN k.charged > 0 AND k.place = 7 THEN gen_random_uuid() END),
+                   o_slot_expires || array_agg(CASE WHEN k.charged > 0 AND k.place = 7 THEN k.mark END),
+                   o_cost || array_agg(k.charged)
+            INTO v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires,
+                 o_cost
+            -- Each subscript once: the planner puts the function's arguments wherever it uses them.
+            FROM (SELECT c.*, p_costs[c.i] AS cost, v_fits[c.i] AS fits, s.o_places[c.cell] AS place, s.o_n[c.cell] AS n,
+                         s.o_capacities[c.cell] AS capacity, s.o_d[c.cell] AS d, s.o_spans[c.cell] AS span,
+                         s.o_sliding[c.cell] AS sliding, s.o_base[c.cell] AS base, s.o_at[c.cell] AS at,
+                         s.o_previous[c.cell] AS previous, s.o_marks[c.cell] AS mark, s.o_logs[c.cell] AS log,
+                         CASE WHEN v_pays[c.claim] AND v_fits[c.i] THEN p_costs[c.i] ELSE 0 END AS charged,
+                         (s.o_room[c.cell] - v_left[c.i]) / s.o_d[c.cell] AS before
+                  FROM (SELECT i, p_claims[i] AS claim, p_cells[i] AS cell FROM generate_series(1, v_checks) AS i
+                        WHERE v_tells[p_claims[i]] OFFSET 0) AS c OFFSET 0) AS k
             CROSS JOIN LATERAL ration.decide_figures_v1(
-                o_now, s.o_places[k.cell], k.cost, k.capacity, k.taken, s.o_n[k.cell], s.o_d[k.cell], s.o_spans[k.cell],
-                s.o_sliding[k.cell], s.o_base[k.cell], s.o_at[k.cell], s.o_previous[k.cell], s.o_marks[k.cell], s.o_logs[k.cell]) AS f;
+                o_now, k.place, CASE WHEN NOT k.fits AND k.cost <= k.capacity THEN k.cost END, k.capacity, k.before + k.charged, k.n, k.d,
+                k.span, k.sliding, k.base, k.at, k.previous, k.mark, k.log) AS f;
         END IF;
         EXIT WHEN v_stands;
 
@@ -194,10 +198,12 @@ BEGIN
             v_rows[v_cell] := true;
         END LOOP;
         v_needed := array_fill(false, ARRAY[v_keys]);
-        FOREACH v_check IN ARRAY v_pending LOOP
-            v_needed[p_cells[v_check]] := true;
-            o_status[p_claims[v_check]] := 0;
-            o_allowed[p_claims[v_check]] := false;
+        FOR i IN 1 .. v_checks LOOP
+            IF v_pends[p_claims[i]] THEN
+                v_needed[p_cells[i]] := true;
+                o_status[p_claims[i]] := 0;
+                o_allowed[p_claims[i]] := false;
+            END IF;
         END LOOP;
         o_now := ration.clock_v1(p_now);
         s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
@@ -205,39 +211,40 @@ BEGIN
 
     IF o_claim <> ARRAY(SELECT c.claim FROM unnest(o_claim) AS c (claim) ORDER BY 1) THEN
         -- Replays, the first and the second look were answered one after the other.
-        SELECT array_agg(p.claim), array_agg(p.policy), array_agg(p.version), array_agg(p.admitted), array_agg(p.remaining),
-               array_agg(p.retry_after), array_agg(p.reset_after), array_agg(p.slot), array_agg(p.slot_expires), array_agg(p.cost)
-        INTO o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
-        FROM (SELECT * FROM unnest(o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+        SELECT array_agg(p.of), array_agg(p.claim), array_agg(p.policy), array_agg(p.version), array_agg(p.admitted),
+               array_agg(p.remaining), array_agg(p.retry_after), array_agg(p.reset_after), array_agg(p.slot), array_agg(p.slot_expires),
+               array_agg(p.cost)
+        INTO v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
+        FROM (SELECT * FROM unnest(v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
                                    o_slot_expires, o_cost) WITH ORDINALITY
-                       AS u (claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
+                       AS u (of, claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
               ORDER BY u.claim, u.place) AS p;
     END IF;
-    IF true = ANY (v_charged) THEN
-        PERFORM ration.decide_write_v1(p_shard, o_now, s.o_places, p_keys, s.o_versions, v_taken, s.o_d, s.o_base, s.o_at,
+    IF true = ANY (v_pays) THEN
+        PERFORM ration.decide_write_v1(p_shard, o_now, s.o_places, p_keys, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
                                        s.o_previous, s.o_marks, s.o_logs);
         IF 7 = ANY (s.o_places) THEN
             INSERT INTO ration.slot (expires_at, ttl, cost, id, key, shard, policy)
-            SELECT s.o_marks[p_cells[i]], s.o_spans[p_cells[i]], p_costs[i], v_slots[i], p_keys[p_cells[i]], p_shard, p_policies[p_cells[i]]
-            FROM generate_series(1, v_checks) AS i WHERE v_slots[i] IS NOT NULL;
+            SELECT u.expires, s.o_spans[p_cells[u.of]], u.cost, u.slot, p_keys[p_cells[u.of]], p_shard, u.policy
+            FROM unnest(v_of, o_policy, o_slot, o_slot_expires, o_cost) AS u (of, policy, slot, expires, cost)
+            WHERE u.of > 0 AND u.slot IS NOT NULL;
         END IF;
     END IF;
     IF v_operating THEN
         INSERT INTO ration.operation (decided_at, expires_at, stated, price, key, content, shard, allowed, parts)
         SELECT o_at[c.claim], o_at[c.claim] + p_retention, p_stated[c.claim], c.price, p_operations[c.claim], p_contents[c.claim],
                p_shard, o_allowed[c.claim], c.parts
-        FROM (SELECT p.claim, max(p_costs[p.i]) AS price,
-                     array_agg(ROW (p.policy, p.version, p_keys[p_cells[p.i]], p.cost, p_priced[p.i], p.admitted, p.remaining,
-                                    p.retry_after, p.reset_after, CASE WHEN p.cost > 0 THEN s.o_marks[p_cells[p.i]] END, p.slot,
-                                    p.slot_expires)::ration.operation_part ORDER BY p.i) AS parts
-              FROM (SELECT u.*, array_position(p_claims, u.claim) - 1 + row_number() OVER (PARTITION BY u.claim ORDER BY u.place) AS i
-                    FROM unnest(o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
-                                o_slot_expires, o_cost) WITH ORDINALITY
-                         AS u (claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
-                    WHERE o_status[u.claim] = 1 AND p_operations[u.claim] IS NOT NULL) AS p
-              GROUP BY p.claim) AS c;
+        FROM (SELECT u.claim, max(p_costs[u.of]) AS price,
+                     array_agg(ROW (u.policy, u.version, p_keys[p_cells[u.of]], u.cost, p_priced[u.of], u.admitted, u.remaining,
+                                    u.retry_after, u.reset_after, CASE WHEN u.cost > 0 THEN s.o_marks[p_cells[u.of]] END, u.slot,
+                                    u.slot_expires)::ration.operation_part ORDER BY u.of) AS parts
+              FROM unnest(v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+                          o_slot_expires, o_cost)
+                   AS u (of, claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost)
+              WHERE u.of > 0 AND p_operations[u.claim] IS NOT NULL
+              GROUP BY u.claim) AS c;
     END IF;
-    IF v_operating OR (true = ANY (v_charged) AND s.o_places && ARRAY[2, 4, 6, 7] /* the logged ones */) THEN
+    IF v_operating OR (true = ANY (v_pays) AND s.o_places && ARRAY[2, 4, 6, 7] /* the logged ones */) THEN
         PERFORM ration.commit_durably_v1();
     END IF;
 END $$;

@@ -11,5 +11,5 @@ CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
 CROSS JOIN LATERAL ration.log_live_v1(l.entries, clock.now - p.span) AS held
 CROSS JOIN LATERAL (SELECT held.o_live[cardinality(held.o_live) - 1] AS at) AS newest
 CROSS JOIN LATERAL ration.decide_figures_v1(
-    clock.now, 5 /* state_place_v1 */, 1, p.capacity, 0, p.n, p.d, p.span, false,
+    clock.now, 5 /* state_place_v1 */, NULL, p.capacity, 0, p.n, p.d, p.span, false,
     held.o_used, newest.at, 0, newest.at, ROW (held.o_live)::ration.log_entries) AS f;

@@ -11,5 +11,5 @@ JOIN ration.policy AS p ON p.number = w.policy
 CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
 CROSS JOIN LATERAL ration.window_at_v1(w.start, w.current, w.previous, p.span, clock.now) AS held
 CROSS JOIN LATERAL ration.decide_figures_v1(
-    clock.now, 3 /* state_place_v1 */, 1, p.capacity, 0, p.n, p.d, p.span,
+    clock.now, 3 /* state_place_v1 */, NULL, p.capacity, 0, p.n, p.d, p.span,
     p.algorithm = 'sliding_window_counter', held.current, held.start, held.previous, held.start, NULL) AS f;
