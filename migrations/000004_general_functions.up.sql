@@ -1051,52 +1051,52 @@ BEGIN
 END $$;
 
 -- settle_windows_v1: the windows of a settlement: what was charged is counted as what it came to cost, in the charge's own
--- window, as long as the row still counts that one: as its current window, or a sliding one as the window before.
+-- window, as long as that one counts: as the window of now, or in a sliding one as the window before it.
 --
--- Arguments: p_parts as settling_v1; the actual cost.
+-- Arguments: p_parts as settling_v1; the actual cost; the instant of the settlement.
 -- Answers: the numbers of the parts that were applied, and of those whose extra charge was cut.
--- Units: tokens. Clock: none.
+-- Units: tokens, microseconds. Clock: none, the instant is given.
 -- Locks: the caller has locked the rows, and pins the plans. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.settle_windows_v1(
-    p_shard int, p_parts ration.operation_part[], p_actual bigint, OUT o_applied int[], OUT o_clamped int[])
+    p_shard int, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied int[], OUT o_clamped int[])
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
     WITH outcome AS (
-        SELECT s.part, s.place, p_shard AS shard, s.key, s.version, own.latest, c.change < p_actual - s.cost AS clamped,
-               greatest(0, own.count + c.change) AS count
+        SELECT s.part, s.place, p_shard AS shard, s.key, s.version, c.change < p_actual - s.cost AS clamped, w.start,
+               CASE WHEN own.latest THEN greatest(0, w.current + c.change) ELSE w.current END AS current,
+               CASE WHEN own.latest THEN w.previous ELSE greatest(0, w.previous + c.change) END AS previous
         FROM ration.settling_v1(p_parts) AS s
         CROSS JOIN LATERAL (
             SELECT f.start, f.current, f.previous FROM ration.window_fast AS f
             WHERE s.place = 3 AND f.shard = p_shard AND f.key = s.key
             UNION ALL SELECT f.start, f.current, f.previous FROM ration.window_durable AS f
-            WHERE s.place = 4 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS w
+            WHERE s.place = 4 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS held
+        CROSS JOIN LATERAL ration.window_at_v1(held.start, held.current, held.previous, s.span, p_now) AS w
         CROSS JOIN LATERAL (SELECT w.start = s.mark AS latest, CASE WHEN w.start = s.mark THEN w.current ELSE w.previous END AS count
                             WHERE w.start = s.mark OR (s.sliding AND w.start = s.mark + s.span)) AS own
         CROSS JOIN LATERAL (SELECT ration.corrected_v1(s.cost, p_actual, own.count, s.capacity) AS change) AS c
     ), fast AS (
         UPDATE ration.window_fast AS w
-        SET current = CASE WHEN o.latest THEN o.count ELSE w.current END, previous = CASE WHEN o.latest THEN w.previous ELSE o.count END,
-            version = o.version
+        SET start = o.start, current = o.current, previous = o.previous, version = o.version
         FROM outcome AS o WHERE o.place = 3 AND w.shard = ANY (ARRAY[o.shard]) AND w.key = o.key
     ), durable AS (
         UPDATE ration.window_durable AS w
-        SET current = CASE WHEN o.latest THEN o.count ELSE w.current END, previous = CASE WHEN o.latest THEN w.previous ELSE o.count END,
-            version = o.version
+        SET start = o.start, current = o.current, previous = o.previous, version = o.version
         FROM outcome AS o WHERE o.place = 4 AND w.shard = ANY (ARRAY[o.shard]) AND w.key = o.key
     )
     SELECT array_agg(o.part), array_agg(o.part) FILTER (WHERE o.clamped) INTO o_applied, o_clamped FROM outcome AS o;
 END $$;
 
 -- settle_logs_v1: the logs of a settlement: the entry of the charge is raised or lowered to what it came to cost, as long as
--- the log still holds it.
+-- it counts.
 --
--- Arguments: p_parts as settling_v1; the actual cost.
+-- Arguments: p_parts as settling_v1; the actual cost; the instant of the settlement.
 -- Answers: the numbers of the parts that were applied, and of those whose extra charge was cut.
--- Units: tokens. Clock: none.
+-- Units: tokens, microseconds. Clock: none, the instant is given.
 -- Locks: the caller has locked the rows, and pins the plans. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.settle_logs_v1(
-    p_shard int, p_parts ration.operation_part[], p_actual bigint, OUT o_applied int[], OUT o_clamped int[])
+    p_shard int, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied int[], OUT o_clamped int[])
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -1108,7 +1108,8 @@ BEGIN
             WHERE s.place = 5 AND f.shard = p_shard AND f.key = s.key
             UNION ALL SELECT f.entries FROM ration.log_durable AS f
             WHERE s.place = 6 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS l
-        CROSS JOIN LATERAL ration.log_corrected_v1(l.entries, s.mark, s.cost, p_actual, s.capacity) AS c
+        CROSS JOIN LATERAL ration.log_live_v1(l.entries, p_now - s.span) AS live
+        CROSS JOIN LATERAL ration.log_corrected_v1(live.o_live, s.mark, s.cost, p_actual, s.capacity) AS c
         WHERE c.o_entries IS NOT NULL
     ), fast AS (
         UPDATE ration.log_fast AS l SET entries = o.entries, version = o.version
@@ -1130,7 +1131,7 @@ END $$;
 --        that charged, tokens before and after, whether the key's state was changed, and whether the extra charge went
 --        beyond what a key can owe and was cut there.
 --        A bucket is credited or charged as it stands now, from minus to plus its capacity. A window or a log is
---        changed only while it still remembers the charge's own window or entry, up to twice the limit.
+--        changed only while the charge's own window or entry counts, up to twice the limit.
 -- Units: tokens, microseconds.
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
 -- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table.
@@ -1189,8 +1190,8 @@ BEGIN
         SELECT coalesce(b.o_applied || w.o_applied || l.o_applied, '{}'), coalesce(b.o_clamped || w.o_clamped || l.o_clamped, '{}')
         INTO v_applied, v_clamped
         FROM ration.settle_buckets_v1(p_shard, v_parts, p_actual, o_at) AS b,
-             ration.settle_windows_v1(p_shard, v_parts, p_actual) AS w,
-             ration.settle_logs_v1(p_shard, v_parts, p_actual) AS l;
+             ration.settle_windows_v1(p_shard, v_parts, p_actual, o_at) AS w,
+             ration.settle_logs_v1(p_shard, v_parts, p_actual, o_at) AS l;
         SELECT array_agg(ROW (e.policy, e.version, e.cost, CASE WHEN e.priced AND e.slot IS NULL THEN p_actual ELSE e.cost END,
                               e.ordinality = ANY (v_applied), e.ordinality = ANY (v_clamped))::ration.settled_part ORDER BY e.ordinality)
         INTO v_operation.settled

@@ -280,9 +280,9 @@ function release_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL
 function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function segment_v1(p_policy ration.policy) returns bigint language sql immutable parallel safe
 function settle_buckets_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
-function settle_logs_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
+function settle_logs_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settle_v1(p_shard integer, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL::bigint, OUT o_status integer, OUT o_at bigint, OUT o_policy integer[], OUT o_version integer[], OUT o_charged bigint[], OUT o_actual bigint[], OUT o_applied boolean[], OUT o_clamped boolean[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
-function settle_windows_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
+function settle_windows_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settled_v1(p_balance bigint, p_at bigint, p_now bigint, p_rate bigint, p_capacity bigint) returns bigint language sql immutable parallel safe
 function settling_v1(p_parts ration.operation_part[]) returns TABLE(part integer, place integer, key uuid, cost bigint, mark bigint, policy integer, version integer, n bigint, d bigint, capacity bigint, capacity_units bigint, idle_balance bigint, idle_at bigint, span bigint, sliding boolean) language sql stable
 function slots_v1(p_shard integer, p_key uuid, p_now bigint) returns bigint[] language sql stable

@@ -160,29 +160,28 @@ func (c charges) at(mark int64) int {
 	return slices.IndexFunc(c, func(each charge) bool { return each.mark == mark })
 }
 
-// corrected changes the window or entry of the charge, as long as the key
-// remembers it. An extra charge raises what is counted together to at most
-// twice the limit.
-func (c charges) corrected(l limit, mark, charged, actual, _ int64) (after state, applied, clamped bool) {
-	newest, together := c.newest(), int64(0)
-	for _, each := range c {
+// corrected changes the window or entry of the charge, as long as it counts.
+// An extra charge raises what is counted together to at most twice the limit.
+func (c charges) corrected(l limit, mark, charged, actual, nowMicros int64) (after state, applied, clamped bool) {
+	newest := c.newest()
+	counting := c.counting(l, nowMicros, newest)
+	if l.aligned() {
+		counting = counting.with(l.window(nowMicros, newest), 0) // its window is the newest from now on
+	}
+	if l.weight(mark, nowMicros, newest) == 0 || !l.aligned() && counting.at(mark) < 0 {
+		return c, false, false
+	}
+	together := int64(0)
+	for _, each := range counting {
 		if !l.aligned() || each.mark == mark {
 			together += each.tokens
 		}
-	}
-	if l.aligned() {
-		applied = mark == newest || l.algorithm == policy.SlidingWindowCounter && mark == newest-l.span
-	} else {
-		applied = c.at(mark) >= 0
-	}
-	if !applied {
-		return c, false, false
 	}
 	extra := actual - charged
 	if room := max(0, 2*l.capacity.Num().Int64()-together); extra > room {
 		extra, clamped = room, true
 	}
-	made := c.with(mark, extra)
+	made := counting.with(mark, extra)
 	i := made.at(mark)
 	made[i].tokens = max(0, made[i].tokens)
 	if made[i].tokens == 0 && !l.aligned() {

@@ -12,6 +12,7 @@ func settleChecks() []check {
 		{"a bucket is credited up to its capacity and charged into debt", settleBucket},
 		{"a window is settled while it counts the charge", settleWindow},
 		{"a log is settled while it holds the entry", settleLog},
+		{"a charge is settled to the last instant at which it counts", settleInTime},
 		{"an extra charge is cut at twice the limit", settleIsCut},
 		{"slots are released, not settled", settleSlots},
 		{"only the request's own cost is settled, once, and only if it was charged", settleOnce},
@@ -114,6 +115,31 @@ func settleLog(s *scene) {
 	}
 }
 
+func settleInTime(s *scene) {
+	for _, c := range []struct {
+		id, limit string
+		ends      int64 // when a charge of 10 s counts no more
+	}{
+		{"fixed", fixedWindow(10, "60"), 60 * second},
+		{"counter", slidingCounter(10, "60"), 120 * second},
+		{"log", slidingLog(10, "60"), 70 * second},
+		{"strict", strictCounter(10, "60"), 71 * second},
+	} {
+		s.put(0, c.id, c.limit)
+		for _, key := range []string{"in time", "too late", "cleaned"} {
+			s.operates(10*second, c.id+key, s.on(c.id, key, 4))
+		}
+		s.settles(c.ends-1, c.id+"in time", 1, true, false)
+		s.left(c.ends-1, c.id, "in time", 9)
+		s.settles(c.ends, c.id+"too late", 7, false, false) // though nothing has been charged since
+		s.clean(c.ends)
+		s.settles(c.ends, c.id+"cleaned", 7, false, false)
+		for _, key := range []string{"in time", "too late", "cleaned"} {
+			s.shows(c.ends, c.id, key, 10, 0)
+		}
+	}
+}
+
 func settleIsCut(s *scene) {
 	for _, l := range limits[:5] { // all but concurrency
 		s.put(0, l.name, l.limit(10, "60"))
@@ -123,6 +149,12 @@ func settleIsCut(s *scene) {
 		s.put(2*second, l.name, l.limit(25, "60"))
 		s.left(2*second, l.name, "key", 5)
 	}
+	s.put(0, "log", slidingLog(10, "60")) // what has left it makes no difference
+	s.passes(0, "log", "key", 8, 2)
+	s.operates(30*second, "log", s.on("log", "key", 2))
+	s.settles(60*second, "log", policy.CostMax, true, true)
+	s.put(60*second, "log", slidingLog(25, "60"))
+	s.left(60*second, "log", "key", 5)
 }
 
 func settleSlots(s *scene) {

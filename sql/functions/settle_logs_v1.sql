@@ -1,12 +1,12 @@
 -- settle_logs_v1: the logs of a settlement: the entry of the charge is raised or lowered to what it came to cost, as long as
--- the log still holds it.
+-- it counts.
 --
--- Arguments: p_parts as settling_v1; the actual cost.
+-- Arguments: p_parts as settling_v1; the actual cost; the instant of the settlement.
 -- Answers: the numbers of the parts that were applied, and of those whose extra charge was cut.
--- Units: tokens. Clock: none.
+-- Units: tokens, microseconds. Clock: none, the instant is given.
 -- Locks: the caller has locked the rows, and pins the plans. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.settle_logs_v1(
-    p_shard int, p_parts ration.operation_part[], p_actual bigint, OUT o_applied int[], OUT o_clamped int[])
+    p_shard int, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied int[], OUT o_clamped int[])
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -18,7 +18,8 @@ BEGIN
             WHERE s.place = 5 AND f.shard = p_shard AND f.key = s.key
             UNION ALL SELECT f.entries FROM ration.log_durable AS f
             WHERE s.place = 6 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS l
-        CROSS JOIN LATERAL ration.log_corrected_v1(l.entries, s.mark, s.cost, p_actual, s.capacity) AS c
+        CROSS JOIN LATERAL ration.log_live_v1(l.entries, p_now - s.span) AS live
+        CROSS JOIN LATERAL ration.log_corrected_v1(live.o_live, s.mark, s.cost, p_actual, s.capacity) AS c
         WHERE c.o_entries IS NOT NULL
     ), fast AS (
         UPDATE ration.log_fast AS l SET entries = o.entries, version = o.version

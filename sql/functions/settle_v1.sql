@@ -8,7 +8,7 @@
 --        that charged, tokens before and after, whether the key's state was changed, and whether the extra charge went
 --        beyond what a key can owe and was cut there.
 --        A bucket is credited or charged as it stands now, from minus to plus its capacity. A window or a log is
---        changed only while it still remembers the charge's own window or entry, up to twice the limit.
+--        changed only while the charge's own window or entry counts, up to twice the limit.
 -- Units: tokens, microseconds.
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
 -- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table.
@@ -67,8 +67,8 @@ BEGIN
         SELECT coalesce(b.o_applied || w.o_applied || l.o_applied, '{}'), coalesce(b.o_clamped || w.o_clamped || l.o_clamped, '{}')
         INTO v_applied, v_clamped
         FROM ration.settle_buckets_v1(p_shard, v_parts, p_actual, o_at) AS b,
-             ration.settle_windows_v1(p_shard, v_parts, p_actual) AS w,
-             ration.settle_logs_v1(p_shard, v_parts, p_actual) AS l;
+             ration.settle_windows_v1(p_shard, v_parts, p_actual, o_at) AS w,
+             ration.settle_logs_v1(p_shard, v_parts, p_actual, o_at) AS l;
         SELECT array_agg(ROW (e.policy, e.version, e.cost, CASE WHEN e.priced AND e.slot IS NULL THEN p_actual ELSE e.cost END,
                               e.ordinality = ANY (v_applied), e.ordinality = ANY (v_clamped))::ration.settled_part ORDER BY e.ordinality)
         INTO v_operation.settled
