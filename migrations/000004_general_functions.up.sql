@@ -1148,6 +1148,7 @@ SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET enable_seqscan = off
+SET enable_memoize = off
 AS $$
 DECLARE
     v_operation ration.operation;
