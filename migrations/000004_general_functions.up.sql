@@ -1320,8 +1320,9 @@ BEGIN
     GET DIAGNOSTICS o_deleted = ROW_COUNT;
 END $$;
 
--- clean_windows_v1: deletes windows that no later instant counts, where an idle key is as free: then no answer changes. A
--- window counts until it has passed, and in a sliding one until the window behind it has passed too.
+-- clean_windows_v1: deletes windows that no later instant counts: then no answer changes. A window counts until it has
+-- passed, and in a sliding one until the window behind it has passed too. An idle key is as free by then: no row begins
+-- before the window that an idle key has.
 --
 -- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
@@ -1341,10 +1342,8 @@ BEGIN
     -- Planned anew each time: once in a while, and over either table.
     EXECUTE format('DELETE FROM ration.%1$I AS d
                     USING (SELECT w.key FROM ration.%1$I AS w JOIN ration.policy AS p ON p.number = w.policy
-                           CROSS JOIN LATERAL (SELECT p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END AS span) AS counts
-                           WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3 AND w.start + counts.span <= $4
-                             AND p.idle_at <= $4
-                             AND (p.idle_balance = p.capacity OR ration.window_start_v1(p.idle_at, nullif(p.span, 0)) + counts.span <= $4)
+                           WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3
+                             AND w.start + p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END <= $4
                            ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle
                     WHERE d.shard = $1 AND d.key = idle.key', v_table)
         USING p_shard, s.o_after, s.o_until, v_now;
@@ -1372,7 +1371,7 @@ BEGIN
     EXECUTE format('DELETE FROM ration.%1$I AS d
                     USING (SELECT l.key FROM ration.%1$I AS l JOIN ration.policy AS p ON p.number = l.policy
                            CROSS JOIN LATERAL (SELECT ration.idle_log_v1(p) AS entries) AS idle
-                           WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3 AND p.idle_at <= $4
+                           WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3
                              AND coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
                              AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true)
                            ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED) AS idle

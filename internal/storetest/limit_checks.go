@@ -220,6 +220,11 @@ func countsAreKept(s *scene) {
 }
 
 func cleaningCounts(s *scene) {
+	s.put(900*second, "ahead", slidingLog(10, "60")) // the clock was set back since
+	s.passes(0, "ahead", "key", 6, 4)
+	if deleted := s.clean(60 * second); deleted != 1 {
+		s.Errorf("%d deleted, want the one log of which nothing counts", deleted)
+	}
 	for _, l := range limits {
 		s.put(0, l.name, l.limit(10, "60"))
 		s.passes(70*second, l.name, "key", 6, 4)

@@ -19,7 +19,7 @@ BEGIN
     EXECUTE format('DELETE FROM ration.%1$I AS d
                     USING (SELECT l.key FROM ration.%1$I AS l JOIN ration.policy AS p ON p.number = l.policy
                            CROSS JOIN LATERAL (SELECT ration.idle_log_v1(p) AS entries) AS idle
-                           WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3 AND p.idle_at <= $4
+                           WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3
                              AND coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
                              AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true)
                            ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED) AS idle
