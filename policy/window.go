@@ -13,9 +13,10 @@ const (
 	spanMicrosMax = 366 * 24 * 60 * 60 * int64(1_000_000) // a year's quota, below 2^45
 )
 
-// Bounds of a window's limit.
+// Bounds of a limit that is not a bucket's.
 const (
-	logLimitMax = 1000 // every charge is an entry that each decision reads
+	logLimitMax   = 1000   // every charge is an entry that each decision reads
+	slotsLimitMax = 10_000 // every slot may be a row that each decision counts
 
 	// weightMax bounds limit·window of a sliding window counter, which adds up
 	// two windows' counts weighed by their shares of one.
@@ -52,6 +53,10 @@ func (r *reader) checkWindow(limit *Limit) {
 		if limit.Capacity > logLimitMax {
 			r.faultAt("limit", "must be at most "+strconv.Itoa(logLimitMax)+": every charge is remembered by itself")
 		}
-	case TokenBucket, FixedWindow, Concurrency: // nothing to compare
+	case Concurrency:
+		if limit.Capacity > slotsLimitMax {
+			r.faultAt("limit", "must be at most "+strconv.Itoa(slotsLimitMax)+": every slot is counted by itself")
+		}
+	case TokenBucket, FixedWindow: // nothing to compare
 	}
 }

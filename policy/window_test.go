@@ -151,8 +151,9 @@ func TestWindowBounds(t *testing.T) {
 		`"sliding_window_counter","limit":4611686018427387903,"windowSeconds":1`:           "/limit/limit",
 		`"sliding_window_log","limit":1000,"windowSeconds":31622400`:                       "",
 		`"sliding_window_log","limit":1001,"windowSeconds":1`:                              "/limit/limit",
-		`"concurrency","limit":4611686018427387903,"ttlSeconds":0.001`:                     "",
-		`"concurrency","limit":4611686018427387904,"ttlSeconds":1`:                         "/limit/limit",
+		`"concurrency","limit":10000,"ttlSeconds":0.001`:                                   "",
+		`"concurrency","limit":10001,"ttlSeconds":1`:                                       "/limit/limit",
+		`"concurrency","limit":4611686018427387903,"ttlSeconds":1`:                         "/limit/limit",
 		`"concurrency","limit":1,"ttlSeconds":0.0009`:                                      "/limit/ttlSeconds",
 		`"concurrency","limit":1,"ttlSeconds":31622401`:                                    "/limit/ttlSeconds",
 		`"concurrency","limit":1,"ttlSeconds":0.12345678901234567890123456789012345678901`: "/limit/ttlSeconds",
@@ -181,7 +182,7 @@ func TestShadowAndLocalRuleGoWithEveryAlgorithm(t *testing.T) {
 		`{"algorithm":"fixed_window","limit":4611686018427387903,"windowSeconds":1}`,
 		`{"algorithm":"sliding_window_counter","limit":2305843009213,"windowSeconds":1,"strict":true}`,
 		`{"algorithm":"sliding_window_log","limit":1000,"windowSeconds":1}`,
-		`{"algorithm":"concurrency","limit":4611686018427387903,"ttlSeconds":60}`,
+		`{"algorithm":"concurrency","limit":10000,"ttlSeconds":60}`,
 	} {
 		for _, rule := range []string{
 			`{"mode":"local","instances":100}`, `{"mode":"local","instances":"auto"}`, `{"mode":"open","acceptOpen":true}`,
