@@ -72,6 +72,25 @@ func TestMatchTakesAtMost64Policies(t *testing.T) {
 	}
 }
 
+func TestMatchTakesAtMost16Logs(t *testing.T) {
+	t.Parallel()
+	for logs, ok := range map[int]bool{16: true, 17: false} {
+		var policies []*Installed
+		for i := range logs {
+			policies = append(policies, install(fmt.Sprintf("log%02d", i), Spec{Mode: Mode(i % 2), Limit: Limit{Algorithm: SlidingWindowLog}}))
+		}
+		strict := Limit{Algorithm: SlidingWindowCounter, Strict: true} // 60 segments at most: it is no log
+		policies = append(policies, install("strict", Spec{Limit: strict}), install("off", Spec{Mode: Disabled, Limit: Limit{Algorithm: SlidingWindowLog}}))
+		err := Compile(1, policies).Match(&Request{Values: [AttributeCount]string{User: "u", Operation: "a"}}, new(Matched))
+		switch {
+		case !ok:
+			wantFaults(t, err, ReasonTooManyPolicies)
+		case err != nil:
+			t.Errorf("%d logs: %v", logs, err)
+		}
+	}
+}
+
 func TestShadowPolicyAloneIsChecked(t *testing.T) {
 	t.Parallel()
 	shadow := install("shadow", Spec{Mode: Shadow, Costs: Costs{Default: 1, Max: 5}})
