@@ -15,9 +15,6 @@ const (
 	instantLayout = "2006-01-02T15:04:05.000000Z"
 )
 
-// resetAtMicrosMax is the last instant that RFC 3339 can write.
-const resetAtMicrosMax = 253_402_300_799_999_000 // 9999-12-31T23:59:59.999Z
-
 // appendDecision appends the members of a decision's JSON, without the braces:
 // the four that are always there first. waitSeconds is the wait with jitter,
 // [policy.Never] when no wait helps. The gateway is told every figure, also
@@ -37,10 +34,8 @@ func appendDecision(dst []byte, d *policy.Decision, waitSeconds int64) []byte {
 	dst = appendWait(dst, waitMillis(d.RetryAfterMicros))
 	dst = append(dst, `,"limit":`...)
 	dst = strconv.AppendInt(dst, d.Policy.Spec.Limit.Capacity, 10)
-	if d.ResetAtMicros > 0 { // a decision without the store's clock has none
-		dst = append(dst, `,"resetAt":"`...)
-		dst = appendTime(dst, d.ResetAtMicros)
-		dst = append(dst, '"')
+	if resetAt := d.ResetAtMicros(); resetAt > 0 { // a decision without the store's clock has none
+		dst = appendResetAt(dst, resetAt)
 	}
 	dst = append(dst, `,"policy":`...)
 	dst = appendString(dst, d.Policy.ID)
@@ -83,11 +78,12 @@ func appendWait(dst []byte, wait int64) []byte {
 	return strconv.AppendInt(dst, wait, 10)
 }
 
-// appendTime appends an instant, rounded up to milliseconds so that it is
-// never too early.
-func appendTime(dst []byte, micros int64) []byte {
-	micros = min(micros, resetAtMicrosMax)
-	return time.UnixMilli(ceilDiv(micros, microsPerMilli)).UTC().AppendFormat(dst, timeLayout)
+// appendResetAt appends the member that says when all is there again, rounded
+// up to milliseconds so that it is never too early.
+func appendResetAt(dst []byte, micros int64) []byte {
+	dst = append(dst, `,"resetAt":"`...)
+	dst = time.UnixMilli(ceilDiv(micros, microsPerMilli)).UTC().AppendFormat(dst, timeLayout)
+	return append(dst, '"')
 }
 
 // appendInstant appends an exact instant as a JSON string.

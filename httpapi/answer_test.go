@@ -30,7 +30,7 @@ func FuzzAppendDecision(f *testing.F) {
 	f.Add("report-create", 7, true, int64(40), int64(35), int64(0), int64(0), int64(1_767_323_045_250_000), false)
 	f.Add("a\"\\\n\x00é", -1, false, int64(1)<<61, int64(0), policy.Never, policy.Never, int64(0), true)
 	f.Add("\xff", 1, false, int64(1), int64(0), int64(1), int64(1), int64(1)<<62, false)
-	f.Fuzz(func(t *testing.T, id string, version int, permitted bool, limit, remaining, waitMicros, waitSeconds, resetAt int64, disabled bool) {
+	f.Fuzz(func(t *testing.T, id string, version int, permitted bool, limit, remaining, waitMicros, waitSeconds, at int64, disabled bool) {
 		waitMicros, waitSeconds = max(waitMicros, policy.Never), max(waitSeconds, policy.Never)
 		spec := &policy.Spec{Limit: policy.Limit{Capacity: limit}}
 		if disabled {
@@ -38,7 +38,7 @@ func FuzzAppendDecision(f *testing.F) {
 		}
 		d := policy.Decision{
 			Policy: &policy.Installed{ID: id, Version: version, Spec: spec}, Allowed: permitted,
-			Remaining: remaining, RetryAfterMicros: waitMicros, ResetAtMicros: resetAt,
+			Remaining: remaining, RetryAfterMicros: waitMicros, AtMicros: at, ResetAfterMicros: max(0, waitMicros),
 		}
 		text := string(append(appendDecision([]byte("{"), &d, waitSeconds), '}'))
 		decoder := json.NewDecoder(strings.NewReader(text))
@@ -59,7 +59,7 @@ func FuzzAppendDecision(f *testing.F) {
 		if (got.Mode != nil) != disabled {
 			t.Errorf("mode is given: %v, want %v", got.Mode != nil, disabled)
 		}
-		if resetAt > 0 && resetAt <= resetAtMicrosMax {
+		if resetAt := policy.InstantAfter(at, max(0, waitMicros)); at > 0 {
 			if late := got.ResetAt.UnixMicro() - resetAt; late < 0 || late >= microsPerMilli {
 				t.Errorf("resetAt is %d µs late, want 0 to 999", late)
 			}

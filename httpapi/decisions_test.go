@@ -30,7 +30,7 @@ func TestDecisionExchanges(t *testing.T) {
 	disclosed := installed("whole-site", 3, 1000, policy.Rate{N: 3, D: 1_000_000})
 	disclosed.Spec.Disclose = true
 	fromPolicy := allowed(disabled, 40, 0)
-	fromPolicy.Source, fromPolicy.ResetAtMicros = policy.FromPolicy, 0
+	fromPolicy.Source, fromPolicy.AtMicros = policy.FromPolicy, 0
 
 	withReset := func(reset httpapi.ResetHeader) http.Handler {
 		return httpapi.NewDecisions(httpapi.DecisionsConfig{Decider: always(denied(report, 3, 100_000, 1_850_000)), ResetHeader: reset})

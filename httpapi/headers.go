@@ -132,8 +132,8 @@ func (f *fields) addLegacy(d *policy.Decision, shown *policy.DecisionPart, reset
 	f.end("X-Ratelimit-Remaining")
 	micros := shown.ResetAfterMicros
 	if reset == ResetEpoch {
-		micros += d.ResetAtMicros - d.ResetAfterMicros // the instant of the decision
+		micros = policy.InstantAfter(d.AtMicros, micros)
 	}
-	f.text = strconv.AppendInt(f.text, ceilDiv(max(0, micros), microsPerSecond), 10)
+	f.text = strconv.AppendInt(f.text, ceilDiv(micros, microsPerSecond), 10)
 	f.end("X-Ratelimit-Reset")
 }

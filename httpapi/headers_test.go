@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -186,7 +187,7 @@ func TestHeadersOfSeveralPolicies(t *testing.T) {
 		top := &c.parts[c.tightest]
 		decision := policy.Decision{
 			Policy: top.Policy, Allowed: c.wait == 0, Remaining: top.Remaining, RetryAfterMicros: top.RetryAfterMicros,
-			ResetAfterMicros: top.ResetAfterMicros, ResetAtMicros: 1_000_000_000_000_000, Detail: &policy.Detail{Parts: c.parts},
+			AtMicros: 1_000_000_000_000_000, ResetAfterMicros: top.ResetAfterMicros, Detail: &policy.Detail{Parts: c.parts},
 		}
 		var fields fields
 		fields.addDecisionFields(&decision, ResetOff, c.wait)
@@ -197,6 +198,33 @@ func TestHeadersOfSeveralPolicies(t *testing.T) {
 		}
 		if wait := header.Get("Retry-After"); wait != "" && wait != strconv.FormatInt(c.wait, 10) {
 			t.Errorf("%s: Retry-After %s, want %d", name, wait, c.wait)
+		}
+	}
+}
+
+// TestADebtThatOutlastsTheCalendar: what is full again after the year 9999 is
+// said to be so at its end, wherever an instant is told.
+func TestADebtThatOutlastsTheCalendar(t *testing.T) {
+	t.Parallel()
+	const now, ends = 1_767_323_045_000_000, `"resetAt":"9999-12-31T23:59:59.999Z"`
+	for _, resetAfter := range []int64{policy.InstantMicrosMax, math.MaxInt64} {
+		part := policy.DecisionPart{
+			Policy:           &policy.Installed{ID: "p", Spec: &policy.Spec{Disclose: true, Limit: policy.Limit{Capacity: 5, Rate: policy.Rate{N: 1, D: 1}}}},
+			RetryAfterMicros: 1, ResetAfterMicros: resetAfter,
+		}
+		decision := policy.Decision{Policy: part.Policy, AtMicros: now, RetryAfterMicros: 1, ResetAfterMicros: resetAfter}
+		var fields fields
+		fields.addDecisionFields(&decision, ResetEpoch, 1)
+		header := make(http.Header)
+		fields.writeTo(header)
+		if got := header.Get("X-RateLimit-Reset"); got != "253402300800" {
+			t.Errorf("X-RateLimit-Reset is %s, want the last second of 9999 rounded up", got)
+		}
+		if answer := string(appendDecision(nil, &decision, 1)); !strings.Contains(answer, ends) {
+			t.Errorf("a decision says %s", answer)
+		}
+		if answer := string(appendUsage(nil, &policy.Usage{AtMicros: now, Parts: []policy.DecisionPart{part}})); !strings.Contains(answer, ends) {
+			t.Errorf("usage says %s", answer)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func installed(id string, version int, capacity int64, rate policy.Rate, per ...
 func allowed(p *policy.Installed, remaining, resetAfterMicros int64) policy.Decision {
 	return policy.Decision{
 		Policy: p, Allowed: true, Remaining: remaining,
-		ResetAfterMicros: resetAfterMicros, ResetAtMicros: nowMicros + resetAfterMicros,
+		AtMicros: nowMicros, ResetAfterMicros: resetAfterMicros,
 	}
 }
 

@@ -34,9 +34,8 @@ func appendUsage(dst []byte, usage *policy.Usage) []byte {
 		}
 		dst = append(separate(dst), '{')
 		dst = appendPart(dst, part)
-		dst = append(dst, `,"resetAt":"`...)
-		dst = appendTime(dst, usage.AtMicros+part.ResetAfterMicros)
-		dst = append(dst, `"}`...)
+		dst = appendResetAt(dst, policy.InstantAfter(usage.AtMicros, part.ResetAfterMicros))
+		dst = append(dst, '}')
 	}
 	dst = append(dst, `],"missing":[`...)
 	for _, skipped := range usage.Missing {

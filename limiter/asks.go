@@ -55,7 +55,7 @@ func decisionOf(c *call, place int32, answer *policy.Answer, nowMicros int64) po
 		Policy:           c.check.Policy,
 		Allowed:          place < answer.Admitted,
 		Remaining:        answer.Remaining,
-		ResetAtMicros:    nowMicros + answer.ResetAfterMicros,
+		AtMicros:         nowMicros,
 		ResetAfterMicros: answer.ResetAfterMicros,
 	}
 	switch {

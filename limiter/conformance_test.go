@@ -87,7 +87,7 @@ func modelled(t *testing.T, model *memstore.Store, p *policy.Installed, asked *p
 	answer := answers.Asks[0]
 	decision := policy.Decision{
 		Policy: p, Allowed: answer.Admitted == 1, Remaining: answer.Remaining,
-		ResetAfterMicros: answer.ResetAfterMicros, ResetAtMicros: clock + answer.ResetAfterMicros,
+		AtMicros: clock, ResetAfterMicros: answer.ResetAfterMicros,
 	}
 	if asked.Peek {
 		decision.Allowed = answer.RetryAfterMicros == 0

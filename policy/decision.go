@@ -35,14 +35,23 @@ type Decision struct {
 	Allowed          bool
 	Remaining        int64 // whole tokens left, 0 to the limit
 	RetryAfterMicros int64 // 0 when allowed, else the exact wait for the same cost; [Never]
-	ResetAtMicros    int64 // instant at which the key is full again
-	ResetAfterMicros int64 // the same, counted from the decision
+	AtMicros         int64 // the instant of the decision on the store's clock; 0 when the store was not asked
+	ResetAfterMicros int64 // until the key is full again, counted from the decision
 	Outcome          Outcome
 	Source           Source
 
 	// Detail is what the general path has to tell beside the tightest policy's
 	// figures above; nil when one policy was checked on the fast path.
 	Detail *Detail
+}
+
+// ResetAtMicros is the instant at which the key is full again, at most
+// [InstantMicrosMax]; 0 for a decision without the store's clock.
+func (d *Decision) ResetAtMicros() int64 {
+	if d.AtMicros == 0 {
+		return 0
+	}
+	return InstantAfter(d.AtMicros, d.ResetAfterMicros)
 }
 
 // Used gives the policy of an id in the version that decided, nil when it had

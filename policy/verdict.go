@@ -43,7 +43,7 @@ func (v *Verdict) Decision(operationID string, checks []Check, find Find) (Decis
 	top := &parts[tightest]
 	decision := Decision{
 		Policy: top.Policy, Allowed: v.Allowed, Remaining: top.Remaining,
-		ResetAtMicros: v.AtMicros + top.ResetAfterMicros, ResetAfterMicros: top.ResetAfterMicros,
+		AtMicros: v.AtMicros, ResetAfterMicros: top.ResetAfterMicros,
 		Source: FromStore, Detail: &Detail{OperationID: operationID, Parts: parts},
 	}
 	if v.Status == ClaimReplayed {

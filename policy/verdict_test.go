@@ -82,7 +82,7 @@ func TestDecisionShowsTheTightestPolicy(t *testing.T) {
 		top := slices.IndexFunc(checks, func(c Check) bool { return c.Policy.ID == test.want })
 		want := Decision{
 			Policy: checks[top].Policy, Allowed: test.allowed, Remaining: test.parts[top].remaining,
-			ResetAfterMicros: int64(top+1) * 100, ResetAtMicros: 1_000 + int64(top+1)*100, Source: FromStore,
+			AtMicros: 1_000, ResetAfterMicros: int64(top+1) * 100, Source: FromStore,
 			Detail: &Detail{OperationID: "op-1"},
 		}
 		if !test.allowed {

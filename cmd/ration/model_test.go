@@ -156,7 +156,7 @@ func (m *model) decide(claim policy.Claim, nowMicros int64) policy.Verdict {
 func decided(d *policy.Decision) outcome {
 	reply := &decisionReply{
 		Allowed: d.Allowed, Remaining: d.Remaining, RetryAfterSeconds: seconds(d.RetryAfterMicros), PolicyVersion: d.Policy.Version,
-		RetryAfterMillis: millis(d.RetryAfterMicros), Limit: d.Policy.Spec.Limit.Capacity, ResetAt: foretold(d.ResetAtMicros),
+		RetryAfterMillis: millis(d.RetryAfterMicros), Limit: d.Policy.Spec.Limit.Capacity, ResetAt: foretold(d.ResetAtMicros()),
 		Policy: d.Policy.ID, Outcome: d.Outcome.String(), Source: d.Source.String(), OperationID: d.Detail.OperationID,
 	}
 	shadow := d.Policy.Spec.Mode == policy.Shadow

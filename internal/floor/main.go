@@ -67,7 +67,7 @@ func newAlways() (*always, error) {
 	}
 	return &always{policy.Decision{
 		Policy:  &policy.Installed{Number: 1, ID: "floor", Version: 1, Spec: change.Spec},
-		Allowed: true, Remaining: 999_999, ResetAtMicros: time.Now().UnixMicro(), ResetAfterMicros: 50_000,
+		Allowed: true, Remaining: 999_999, AtMicros: time.Now().UnixMicro(), ResetAfterMicros: 50_000,
 	}}, nil
 }
 
