@@ -20,13 +20,13 @@ const cleanPause = 20 * time.Millisecond
 const cleanRoundPause = time.Minute
 
 // cleanedByKey are the functions that walk through a table in stretches, each
-// from behind the key that the one before ended at, with their arguments
-// before that key.
+// from behind the key that the one before ended at, with their arguments up to
+// the shard.
 var cleanedByKey = [...]string{
-	"clean_v1(false, 0", "clean_v1(true, 0",
-	"clean_windows_v1(false, 0", "clean_windows_v1(true, 0",
-	"clean_logs_v1(false, 0", "clean_logs_v1(true, 0",
-	"clean_slots_v1(0", "clean_slot_parents_v1(0", // slots first: a parent without any goes in the same round
+	"clean_v1(false, $1", "clean_v1(true, $1",
+	"clean_windows_v1(false, $1", "clean_windows_v1(true, $1",
+	"clean_logs_v1(false, $1", "clean_logs_v1(true, $1",
+	"clean_slots_v1($1", "clean_slot_parents_v1($1", // slots first: a parent without any goes in the same round
 }
 
 // Clean deletes, in one round over all tables, what no answer changes without:
@@ -37,8 +37,8 @@ func (s *Store) Clean(ctx context.Context, pause time.Duration, nowMicros int64)
 	for _, function := range cleanedByKey {
 		var last *string
 		n, err := s.cleanOn(ctx, pause, func(ctx context.Context, tx pgx.Tx) (n int, more bool, err error) {
-			err = tx.QueryRow(ctx, "SELECT c.o_deleted, c.o_last::text FROM ration."+function+", $1::uuid, $2, nullif($3::bigint, 0)) AS c",
-				last, cleanRows, nowMicros).Scan(&n, &last)
+			err = tx.QueryRow(ctx, "SELECT c.o_deleted, c.o_last::text FROM ration."+function+", $2::uuid, $3, nullif($4::bigint, 0)) AS c",
+				shard, last, cleanRows, nowMicros).Scan(&n, &last)
 			return n, last != nil, err
 		})
 		if deleted += n; err != nil {
@@ -46,7 +46,7 @@ func (s *Store) Clean(ctx context.Context, pause time.Duration, nowMicros int64)
 		}
 	}
 	n, err := s.cleanOn(ctx, pause, func(ctx context.Context, tx pgx.Tx) (n int, more bool, err error) {
-		err = tx.QueryRow(ctx, "SELECT ration.clean_operations_v1(0, $1, nullif($2::bigint, 0))", cleanRows, nowMicros).Scan(&n)
+		err = tx.QueryRow(ctx, "SELECT ration.clean_operations_v1($1, $2, nullif($3::bigint, 0))", shard, cleanRows, nowMicros).Scan(&n)
 		return n, n == cleanRows, err
 	})
 	return deleted + n, err

@@ -34,7 +34,7 @@ func readOutcome(ctx context.Context, conn *pgx.Conn, operation policy.Key) (*po
 		SELECT o.allowed, o.decided_at, p.policy, p.version, p.admitted, p.remaining, p.retry_after, p.reset_after, p.cost,
 		       coalesce(p.slot, '00000000-0000-0000-0000-000000000000'), coalesce(p.slot_expires_at, 0)
 		FROM ration.operation AS o CROSS JOIN LATERAL unnest(o.parts) AS p
-		WHERE o.shard = 0 AND o.key = $1`, operation)
+		WHERE o.shard = $1 AND o.key = $2`, shard, operation)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,14 @@ func (s *Store) settleAt(ctx context.Context, settlement policy.Settlement, nowM
 			SELECT s.o_status, coalesce(s.o_at, 0), s.o_version, s.o_charged, s.o_actual, s.o_applied, s.o_clamped,
 			       ARRAY(SELECT p.id::text FROM unnest(s.o_policy) WITH ORDINALITY AS u (number, place)
 			             JOIN ration.policy AS p USING (number) ORDER BY u.place)
-			FROM ration.settle_v1(0, $1, $2, nullif($3::bigint, 0)) AS s`,
-			settlement.Operation, settlement.ActualCost, nowMicros).Scan(
+			FROM ration.settle_v1($1, $2, $3, nullif($4::bigint, 0)) AS s`,
+			shard, settlement.Operation, settlement.ActualCost, nowMicros).Scan(
 			&settled.Status, &settled.AtMicros, &versions, &charged, &actual, &applied, &clamped, &policies)
 		if err != nil {
 			return err
+		}
+		if settled.Status > policy.SettleSlots {
+			return errResult
 		}
 		for _, length := range [...]int{len(versions), len(charged), len(actual), len(applied), len(clamped)} {
 			if length != len(policies) {

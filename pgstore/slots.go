@@ -17,7 +17,7 @@ func (s *Store) ReleaseSlot(ctx context.Context, id policy.SlotID) (released boo
 // releaseSlotAt is ReleaseSlot at an instant of a test clock; 0 in production.
 func (s *Store) releaseSlotAt(ctx context.Context, id policy.SlotID, nowMicros int64) (released bool, err error) {
 	err = s.operate(ctx, "release a slot", func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT ration.release_slot_v1(0, $1, nullif($2::bigint, 0))", id, nowMicros).Scan(&released)
+		return conn.QueryRow(ctx, "SELECT ration.release_slot_v1($1, $2, nullif($3::bigint, 0))", shard, id, nowMicros).Scan(&released)
 	})
 	return released && err == nil, err
 }
@@ -32,7 +32,7 @@ func (s *Store) RenewSlot(ctx context.Context, id policy.SlotID) (expiresAtMicro
 func (s *Store) renewSlotAt(ctx context.Context, id policy.SlotID, nowMicros int64) (expiresAtMicros int64, renewed bool, err error) {
 	var expiresAt *int64
 	err = s.operate(ctx, "renew a slot", func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT ration.renew_slot_v1(0, $1, nullif($2::bigint, 0))", id, nowMicros).Scan(&expiresAt)
+		return conn.QueryRow(ctx, "SELECT ration.renew_slot_v1($1, $2, nullif($3::bigint, 0))", shard, id, nowMicros).Scan(&expiresAt)
 	})
 	if err != nil || expiresAt == nil {
 		return 0, false, err

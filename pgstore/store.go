@@ -29,6 +29,9 @@ const controlConnsMax = 4
 // behind another one: the pool's sessions begin with this one instead.
 const controlTimeout = 5 * time.Second
 
+// shard is where all of one server's state is.
+const shard = 0
+
 // operationConnsMax bounds the pool for outcomes, settlements and slots: a
 // flood of them keeps no policy change waiting, and no lane.
 const operationConnsMax = 4
@@ -166,9 +169,9 @@ func (s *Store) control(ctx context.Context, doing string, work func(context.Con
 	return problem(doing, pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) }))
 }
 
-// operate runs one statement about an operation, a slot or a version on the
-// pool for those, connecting included, within the bound of a call. Its errors
-// are [*policy.Error].
+// operate runs work about an operation, a slot or versions on a connection of
+// the pool for those, connecting included, within the bound of a call; there
+// is no transaction around its statements. Its errors are [*policy.Error].
 func (s *Store) operate(ctx context.Context, doing string, work func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
 	defer cancel()
