@@ -73,10 +73,15 @@ func TestAStoredOutcomeComesBeforeWhatThePoliciesSay(t *testing.T) {
 		r.isCounted(1, "ration_decisions_total", "policy", "off", "outcome", "allowed", "source", "policy")
 
 		decided := s.installBody(t, "op", `{"match": {"operations": ["op"]}, "per": ["account"], "limit": `+bucket(20)+`}`)
+		also := func(capacity int) {
+			s.installBody(t, "also", `{"match": {"operations": ["op"]}, "per": ["account"], "limit": `+bucket(capacity)+`}`)
+		}
+		also(30)
 		r.Refresh()
 		synctest.Wait()
 		r.ask(under("id", request("op", "A", 1))).is(true, 9)
 		off := s.install(t, "op", 20, `, "mode": "disabled"`)
+		also(40)
 		r.Refresh()
 		synctest.Wait()
 		s.found()
@@ -85,7 +90,7 @@ func TestAStoredOutcomeComesBeforeWhatThePoliciesSay(t *testing.T) {
 			t.Errorf("decided by version %d, by %s; want the version before %d", d.Policy.Version, d.Source, off.Version)
 		}
 		if finds := s.found(); finds != 1 {
-			t.Errorf("the store was asked for %d versions, want the one that is not in force", finds)
+			t.Errorf("the store was asked %d times for the two versions that are not in force", finds)
 		}
 		r.isCounted(1, "ration_decisions_total", "policy", "op", "outcome", "allowed", "source", "replay")
 	})

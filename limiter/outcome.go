@@ -34,15 +34,22 @@ func (l *Limiter) verdictOf(ctx context.Context, set *inForce, request *policy.R
 }
 
 // find gives the versions that decided a replay and are not among the checks
-// of the repetition. One that is not in force any more is the store's to tell,
-// within the caller's deadline.
+// of the repetition. Those that are not in force any more are the store's to
+// tell, all at once, within the caller's deadline.
 func (l *Limiter) find(ctx context.Context, set *inForce, c *call) policy.Find {
+	var stored policy.Find
 	return func(number int32, version int) (*policy.Installed, error) {
 		if known := set.numbered[number]; known != nil && known.Version == version {
 			return known, nil
 		}
-		ctx, cancel := context.WithDeadline(ctx, c.deadline)
-		defer cancel()
-		return l.policies.source.Installed(ctx, number, version)
+		if stored == nil {
+			ctx, cancel := context.WithDeadline(ctx, c.deadline)
+			defer cancel()
+			var err error
+			if stored, err = l.policies.source.Installed(ctx, c.claim.verdict.Parts); err != nil {
+				return nil, err
+			}
+		}
+		return stored(number, version)
 	}
 }

@@ -36,7 +36,7 @@ type Policies interface {
 	// another; since 0 gives all.
 	Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error)
 
-	// Installed gives any version of a policy by the store's number, also one
-	// that is not in force any more. Errors are [*policy.Error].
-	Installed(ctx context.Context, number int32, version int) (*policy.Installed, error)
+	// Installed gives the versions that decided parts, also those that are not
+	// in force any more. Errors are [*policy.Error].
+	Installed(ctx context.Context, parts []policy.Part) (policy.Find, error)
 }

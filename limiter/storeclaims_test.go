@@ -58,19 +58,22 @@ func (c *session) Decide(ctx context.Context, hold policy.Hold, claims *policy.C
 }
 
 // Installed is the limiter's view of versions that are not in force.
-func (s *store) Installed(_ context.Context, number int32, version int) (*policy.Installed, error) {
+func (s *store) Installed(context.Context, []policy.Part) (policy.Find, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.finds++
-	for _, installed := range s.versions {
-		if installed.Number == number && installed.Version == version {
-			return installed, nil
+	versions := slices.Clone(s.versions)
+	return func(number int32, version int) (*policy.Installed, error) {
+		for _, installed := range versions {
+			if installed.Number == number && installed.Version == version {
+				return installed, nil
+			}
 		}
-	}
-	return nil, &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound}
+		return nil, &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound}
+	}, nil
 }
 
-// found counts the versions that were asked for since the last time.
+// found counts how often versions were asked for since the last time.
 func (s *store) found() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,6 +83,6 @@ func (s *store) found() int {
 }
 
 // Installed of a script knows no other versions than those it loads.
-func (*script) Installed(context.Context, int32, int) (*policy.Installed, error) {
+func (*script) Installed(context.Context, []policy.Part) (policy.Find, error) {
 	return nil, errors.New("the script has no old versions")
 }

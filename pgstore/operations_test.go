@@ -159,10 +159,14 @@ func TestFindOperation(t *testing.T) {
 	if _, err := b.store.FindOperation(t.Context(), operationKey("y")); codeOf(err) != policy.CodeNotFound {
 		t.Errorf("an unknown operation: %v", err)
 	}
-	if installed, err := b.store.Installed(t.Context(), bucket.Number, 1); err != nil || installed.Spec.Limit.Capacity != 10 {
+	find, err := b.store.Installed(t.Context(), []policy.Part{{Policy: bucket.Number, Version: 1}, {Policy: bucket.Number, Version: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if installed, err := find(bucket.Number, 1); err != nil || installed.Spec.Limit.Capacity != 10 {
 		t.Errorf("a version that is not in force: %+v, %v", installed, err)
 	}
-	if _, err := b.store.Installed(t.Context(), bucket.Number, 3); codeOf(err) != policy.CodeNotFound {
+	if _, err := find(bucket.Number, 3); codeOf(err) != policy.CodeNotFound {
 		t.Errorf("a version that there is not: %v", err)
 	}
 }
@@ -252,16 +256,16 @@ func TestParallelRefundsCreditOnce(t *testing.T) {
 	}
 }
 
-// However many settlements wait for a row that somebody holds, policies are
-// changed meanwhile; and whoever settles is answered within the bound of a
-// call.
-func TestSettlementsKeepNoPolicyWaiting(t *testing.T) {
+// However many settlements wait for a row that somebody holds, others are made
+// and policies are changed meanwhile. Who has waited for a call's bound is told
+// that nothing was done.
+func TestSettlementsThatWaitKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	of := b.install("p", 0, shape{capacity: 10}, 0)
-	b.claim(b.session(), second, operating("x", check(of, 1, 3)))
+	b.claim(b.session(), second, operating("x", check(of, 1, 3)), operating("y", check(of, 2, 3)))
 	holder := b.connect(b.db.OwnerURL())
-	if _, err := holder.Exec(t.Context(), "BEGIN; SELECT FROM ration.operation FOR UPDATE"); err != nil {
+	if _, err := holder.Exec(t.Context(), fmt.Sprintf("BEGIN; SELECT FROM ration.operation WHERE key = '%x' FOR UPDATE", operationKey("x"))); err != nil {
 		t.Fatal(err)
 	}
 	settlement := policy.Settlement{Operation: operationKey("x"), ActualCost: 1}
@@ -274,8 +278,11 @@ func TestSettlementsKeepNoPolicyWaiting(t *testing.T) {
 		})
 	}
 	attempt(t, "settlements wait for the row", func() bool {
-		return scalar[int](b, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 4
+		return scalar[int](b, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
 	})
+	if settled := b.settle(second, "y", 1); settled.Status != policy.SettleDone {
+		t.Errorf("meanwhile: %+v", settled)
+	}
 	b.install("p", 1, shape{capacity: 20}, second)
 
 	hasty, err := pgstore.Open(t.Context(), pgstore.Config{URL: b.db.ServiceURL(), CallTimeout: 200 * time.Millisecond})
@@ -283,11 +290,45 @@ func TestSettlementsKeepNoPolicyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hasty.Close()
-	if _, err := hasty.SettleAt(t.Context(), settlement, epochMicros+second); codeOf(err) != policy.CodeUnavailable {
+	if _, err := hasty.SettleAt(t.Context(), settlement, epochMicros+second); codeOf(err) != policy.CodeUnavailable || faultOf(t, err) != policy.StoreHeld {
 		t.Errorf("behind a row that is held: %v", err)
 	}
 	if _, err := holder.Exec(t.Context(), "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
 	waiting.Wait()
+}
+
+// What waits for one row, and holds another that decisions want, gives both up
+// before a decision does.
+func TestWaitsOfSettlementsAndSlotsAreShort(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	session := b.session()
+	fast := b.install("fast", 0, shape{capacity: 10}, 0)
+	durable := b.install("durable", 0, shape{capacity: 10, durability: policy.Durable}, 0)
+	slots := b.install("slots", 0, shape{capacity: 2, seconds: "60", algorithm: policy.Concurrency}, 0)
+	verdicts := b.claim(session, second, operating("x", check(fast, 1, 3), check(durable, 1, 3)), claim(check(slots, 1, 1)))
+	slot := fmt.Sprintf("'%x'", verdicts[1].Parts[0].Slot.ID)
+
+	conn := b.service() // the most patient there is
+	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0; SET lock_timeout = 0"); err != nil {
+		t.Fatal(err)
+	}
+	holder := b.connect(b.db.OwnerURL())
+	for _, c := range []struct{ call, held string }{
+		{fmt.Sprintf("settle_v1(0, '%x', 1, ", operationKey("x")), "bucket_durable"},
+		{"renew_slot_v1(0, " + slot + ", ", "slot"},
+		{"release_slot_v1(0, " + slot + ", ", "slot"},
+	} {
+		call := fmt.Sprintf("SELECT ration.%s%d)", c.call, epochMicros+second)
+		if _, err := holder.Exec(t.Context(), "BEGIN; SELECT FROM ration."+c.held+" FOR UPDATE"); err != nil {
+			t.Fatal(err)
+		}
+		refused(b, conn, "55P03", c.held+" is held", call)
+		if _, err := holder.Exec(t.Context(), "COMMIT"); err != nil {
+			t.Fatal(err)
+		}
+		may(b, conn, "when nobody holds it any more", call)
+	}
 }

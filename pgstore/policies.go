@@ -89,14 +89,14 @@ func (s *Store) Version(ctx context.Context, id string, version int) (installed 
 	return installed, err
 }
 
-// Installed gives one version of a policy by the store's number of it, in
-// force or not, or not-found.
-func (s *Store) Installed(ctx context.Context, number int32, version int) (installed *policy.Installed, err error) {
-	err = s.operate(ctx, "read a policy's version", func(ctx context.Context, conn *pgx.Conn) error {
-		installed, err = one(conn.Query(ctx, installedSQL+"p.number = $1 AND v.version = $2", number, version))
+// Installed gives the versions that decided parts, in force or not. What it
+// gives tells not-found of any other.
+func (s *Store) Installed(ctx context.Context, parts []policy.Part) (find policy.Find, err error) {
+	err = s.operate(ctx, "read the versions that decided", func(ctx context.Context, conn *pgx.Conn) error {
+		find, err = readVersions(ctx, conn, parts)
 		return err
 	})
-	return installed, err
+	return find, err
 }
 
 // List gives the versions in force of at most limit policies behind the id
