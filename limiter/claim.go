@@ -30,6 +30,13 @@ func newClaim(request *policy.Request, checks []policy.Check) *claim {
 // hasOperation says whether the outcome is kept under an operation id.
 func (c *claim) hasOperation() bool { return c.Operation != policy.Key{} }
 
+// repeats says whether the claim is the same request as other under the same
+// operation id: it is told what other is told, and may take as little.
+func (c *claim) repeats(other *claim) bool {
+	return c.Operation == other.Operation && c.Content == other.Content && c.Stated == other.Stated &&
+		(len(c.Checks) > 0) == (len(other.Checks) > 0)
+}
+
 // kind is that of the lanes which decide the claim.
 func (c *claim) kind() kind {
 	if c.hasOperation() {
@@ -53,9 +60,11 @@ func (c *claim) logs() (logs int) {
 	return logs
 }
 
-// answered takes a verdict over; its parts are the lane's.
-func (c *claim) answered(verdict *policy.Verdict) {
+// answered takes a verdict over, as one of the status; its parts are the
+// lane's.
+func (c *claim) answered(verdict *policy.Verdict, status policy.ClaimStatus) {
 	c.verdict = *verdict
+	c.verdict.Status = status
 	c.verdict.Parts = slices.Clone(verdict.Parts)
 }
 

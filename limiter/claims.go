@@ -19,9 +19,9 @@ const logsMax = 32
 type claims struct {
 	checksMax  int
 	groups     []group
-	checks     int                     // of the batch in hand
-	logs       int                     // the same of sliding window logs
-	operations map[policy.Key]struct{} // of the batch in hand
+	checks     int                // of the batch in hand
+	logs       int                // the same of sliding window logs
+	operations map[policy.Key]int // the group of each in the batch in hand
 
 	batch    policy.Claims
 	verdicts policy.Verdicts
@@ -31,13 +31,13 @@ func newClaims(config *Config) *claims {
 	return &claims{
 		checksMax:  config.BatchAsksMax,
 		groups:     make([]group, 0, claimsMax),
-		operations: make(map[policy.Key]struct{}),
+		operations: make(map[policy.Key]int),
 		batch:      policy.Claims{RetentionMicros: config.OperationRetention.Microseconds()},
 	}
 }
 
-// take makes a group of each call, in order of arrival; see [batcher]. When a
-// call does not fit any more, none behind it does: a claim on many policies is
+// take makes groups of the calls, in order of arrival; see [batcher]. When a
+// claim does not fit any more, none behind it does: a claim on many policies is
 // not overtaken for ever by claims on few. A claim on more than a batch should
 // have goes alone.
 func (b *claims) take(waiting []*call) (groups []group, rest []*call) {
@@ -62,27 +62,30 @@ func (b *claims) hasRoom(c *claim) bool {
 		len(b.groups) < claimsMax && b.checks+len(c.Checks) <= b.checksMax && b.logs+c.logs() <= logsMax
 }
 
-// place makes a group of a call, or drops it; false leaves it waiting. The
-// second call of one operation waits for the first one's outcome, which it
-// will be told.
+// place puts a call into the group of the claim that it repeats, or makes one
+// for it, or drops it; false leaves it waiting. What is another request under
+// the operation id of one in the batch waits for that one's outcome.
 func (b *claims) place(c *call) bool {
-	_, deciding := b.operations[c.claim.Operation]
+	place, deciding := b.operations[c.claim.Operation]
 	switch {
 	case c.state.Load() != queued:
 		return true
 	case len(b.groups) > 0 && c.generation != b.groups[0].first.generation:
 		return false
-	case deciding:
+	case deciding && !c.claim.repeats(b.groups[place].claim):
 		return false
 	case !c.state.CompareAndSwap(queued, sent):
 		return true
+	case !deciding:
+		place = len(b.groups)
+		if c.claim.hasOperation() {
+			b.operations[c.claim.Operation] = place
+		}
+		b.groups = append(b.groups, group{claim: c.claim})
+		b.checks += len(c.claim.Checks)
+		b.logs += c.claim.logs()
 	}
-	if c.claim.hasOperation() {
-		b.operations[c.claim.Operation] = struct{}{}
-	}
-	b.groups = append(b.groups, group{claim: c.claim, first: c, last: c, callers: 1})
-	b.checks += len(c.claim.Checks)
-	b.logs += c.claim.logs()
+	b.groups[place].add(c)
 	return true
 }
 
@@ -115,7 +118,7 @@ func (b *claims) answer(l *lane, groups []group) (again []group) {
 		case policy.ClaimDecided:
 			l.decided(g, verdict)
 		case policy.ClaimReplayed:
-			l.each(g, func(c *call, _ int32) { c.claim.answered(verdict) })
+			l.each(g, func(c *call, _ int32) { c.claim.answered(verdict, policy.ClaimReplayed) })
 		case policy.ClaimReused:
 			l.each(g, func(c *call, _ int32) { c.err = errReused() })
 		case policy.ClaimInProgress:
@@ -129,8 +132,9 @@ func (b *claims) answer(l *lane, groups []group) (again []group) {
 	return again
 }
 
-// decided answers the caller of a claim. One that took something has had all
-// its rows: none of them is held.
+// decided answers the callers of a claim: the first has it decided, who repeats
+// it is told the same. A claim that took something has had all its rows: none
+// of them is held.
 func (l *lane) decided(g *group, verdict *policy.Verdict) {
 	if g.charges() && verdict.Allowed {
 		l.held.forget(g.name())
@@ -138,7 +142,11 @@ func (l *lane) decided(g *group, verdict *policy.Verdict) {
 			l.held.forget(key)
 		}
 	}
-	l.each(g, func(c *call, _ int32) { c.claim.answered(verdict) })
+	status := policy.ClaimDecided
+	l.each(g, func(c *call, _ int32) {
+		c.claim.answered(verdict, status)
+		status = policy.ClaimReplayed
+	})
 }
 
 // errReused answers a request whose operation id belongs to another one.

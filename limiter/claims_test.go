@@ -37,6 +37,7 @@ func TestEveryCallOfClaimsIsFitForTheStore(t *testing.T) {
 		for range rapid.IntRange(0, 300).Draw(t, "calls") {
 			c := waitingClaim(rapid.Byte().Draw(t, "operation")%8, rapid.IntRange(0, 5).Draw(t, "checks"), rapid.IntRange(0, 2).Draw(t, "logs"),
 				rapid.Int64Range(1, 2).Draw(t, "generation"))
+			c.claim.Content = policy.Key{rapid.Byte().Draw(t, "content") % 2}
 			if rapid.IntRange(0, 9).Draw(t, "leaves") == 0 {
 				c.state.Store(dropped)
 			}
@@ -48,32 +49,38 @@ func TestEveryCallOfClaimsIsFitForTheStore(t *testing.T) {
 			groups, rest := b.take(waiting)
 			checkClaims(t, groups, checksMax)
 			for _, g := range groups {
-				if batches[g.first] != 0 {
-					t.Fatal("a call was sent twice")
+				for c := g.first; c != nil; c = c.next {
+					if batches[c] != 0 {
+						t.Fatal("a call was sent twice")
+					}
+					batches[c] = batch
 				}
-				batches[g.first] = batch
 			}
 			if len(rest) == before {
 				t.Fatal("a batch took nothing")
 			}
 			waiting = rest
 		}
-		last := map[policy.Key]map[int64]int{}
+		type line struct { // where nobody overtakes
+			operation, content policy.Key
+			lookUp             bool
+			generation         int64
+		}
+		last := map[line]int{}
 		for _, c := range order {
 			if left := c.state.Load() == dropped; left != (batches[c] == 0) {
 				t.Fatalf("left is %t, sent with batch %d", left, batches[c])
 			} else if left {
 				continue
 			}
-			of := last[c.claim.Operation]
-			if of == nil {
-				of = map[int64]int{}
-				last[c.claim.Operation] = of
+			in := line{c.claim.Operation, c.claim.Content, len(c.claim.Checks) == 0, c.generation}
+			if !c.claim.hasOperation() {
+				in = line{generation: c.generation}
 			}
-			if batches[c] < of[c.generation] {
-				t.Fatal("a later call of the operation, or of those without, went first")
+			if batches[c] < last[in] {
+				t.Fatal("a later call of the same request, or of those without an operation id, went first")
 			}
-			of[c.generation] = batches[c]
+			last[in] = batches[c]
 		}
 	})
 }
@@ -87,13 +94,23 @@ func checkClaims(t *rapid.T, groups []group, checksMax int) {
 	for _, g := range groups {
 		checks += len(g.claim.Checks)
 		logs += g.claim.logs()
-		switch c := g.first; {
-		case c.state.Load() != sent:
-			t.Fatal("a call is in a batch but not sent")
-		case c != g.last || c.next != nil || g.callers != 1 || c.claim != g.claim:
-			t.Fatal("a claim is not its one caller's")
-		case c.generation != groups[0].first.generation:
-			t.Fatal("two generations in a batch")
+		callers := 0
+		for c := g.first; c != nil; c = c.next {
+			callers++
+			switch {
+			case c.state.Load() != sent:
+				t.Fatal("a call is in a batch but not sent")
+			case c.generation != groups[0].first.generation:
+				t.Fatal("two generations in a batch")
+			case c != g.first && (!c.claim.hasOperation() || !c.claim.repeats(g.claim)):
+				t.Fatal("a call goes with a claim that is another request")
+			case c.next == nil && c != g.last:
+				t.Fatal("the last call is not the group's last")
+			}
+		}
+		switch {
+		case g.claim != g.first.claim || g.callers != callers:
+			t.Fatal("a claim is not its first caller's, or its callers are not counted")
 		case operations[g.claim.Operation]:
 			t.Fatal("an operation is twice in a call")
 		}

@@ -146,10 +146,15 @@ func (l *lane) each(g *group, result func(c *call, place int32)) {
 		next := c.next // c is its caller's again once it is finished
 		c.next = nil
 		result(c, place)
-		if !c.finish() {
-			l.metrics.cameLate(c)
-		}
+		l.finish(c)
 		c = next
+	}
+}
+
+// finish lets the caller of a call that has its result go.
+func (l *lane) finish(c *call) {
+	if !c.finish() {
+		l.metrics.cameLate(c)
 	}
 }
 

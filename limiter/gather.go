@@ -7,11 +7,12 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// group is one element of a batch with its callers: one ask with all of them,
-// in order of arrival; or one claim, which has one caller.
+// group is one element of a batch with its callers, in order of arrival: one
+// ask with all of them; or one claim, with those who repeat it under its
+// operation id.
 type group struct {
 	ask         policy.Ask
-	claim       *claim // nil for an ask, which says it all
+	claim       *claim // the first caller's; nil for an ask, which says it all
 	first, last *call
 	callers     int
 	closed      bool // a caller of another cost waits for this key: later ones line up behind him
@@ -27,7 +28,7 @@ func (g *group) add(c *call) {
 	}
 	g.last = c
 	g.callers++
-	if !c.peek {
+	if g.claim == nil && !c.peek {
 		g.ask.Count++
 	}
 }

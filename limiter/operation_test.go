@@ -2,6 +2,7 @@ package limiter_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,8 +118,8 @@ func TestAReplayOfAVersionThatIsNotFound(t *testing.T) {
 	})
 }
 
-// The second of two equal ids in one batch goes with the next call and replays
-// the first; the same id of another request is reused.
+// The second of two equal ids in one batch is told what the first is; the same
+// id of another request goes with the next call, and is reused.
 func TestDuplicatesInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,10 +152,71 @@ func TestDuplicatesInOneBatch(t *testing.T) {
 			}
 			sizes = append(sizes, len(c.claims.Claims))
 		}
-		if len(sizes) != 3 || sizes[0] != 3 {
-			t.Errorf("calls of %v claims, want 3, 1, 1", sizes)
+		if !slices.Equal(sizes, []int{3, 1}) {
+			t.Errorf("calls of %v claims, want 3, 1", sizes)
 		}
 	})
+}
+
+// However many repeat a request at once, they cost one call, whatever comes of
+// it, and a look-up where no policy matches.
+func TestACrowdOfDuplicatesIsOneClaim(t *testing.T) {
+	t.Parallel()
+	const crowd = 200
+	for name, c := range map[string]struct {
+		operation string
+		becomes   policy.ClaimStatus
+		reason    policy.Reason // "": one is decided, all others are replays
+	}{
+		"decided":     {"op", policy.ClaimDecided, ""},
+		"held":        {"op", policy.ClaimHeld, policy.ReasonStoreUnavailable},
+		"reused":      {"op", policy.ClaimReused, policy.ReasonOperationReused},
+		"in progress": {"op", policy.ClaimInProgress, policy.ReasonOperationInProgress},
+		"unknown":     {"nothing", policy.ClaimDecided, policy.ReasonNoPolicy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				s.install(t, "op", 10, "")
+				s.install(t, "other", 10, "")
+				r := start(t, s, func(c *limiter.Config) { c.QueueMax = 2 * crowd })
+				s.makes(func(sentCall, *policy.Claim) policy.ClaimStatus { return c.becomes })
+				resume := s.stop()
+				first := r.ask(under("first", request("other", "A", 1)))
+				synctest.Wait()
+				var waiting []*pending
+				for range crowd {
+					waiting = append(waiting, r.ask(under("id", request(c.operation, "A", 1))))
+				}
+				synctest.Wait()
+				resume()
+				<-first.result
+				sources := map[policy.Source]int{}
+				for _, p := range waiting {
+					got := <-p.result
+					if c.reason != "" {
+						hasReason(t, got.Err, c.reason)
+					} else if got.Err != nil || got.Decision.Remaining != 9 {
+						t.Errorf("got %+v", got)
+					}
+					sources[got.Decision.Source]++
+				}
+				if c.reason == "" && (sources[policy.FromStore] != 1 || sources[policy.FromReplay] != crowd-1) {
+					t.Errorf("%d are decided and %d replayed, want one and the others", sources[policy.FromStore], sources[policy.FromReplay])
+				}
+				sent := s.calls()
+				if c.becomes != policy.ClaimInProgress && len(sent) != 2 {
+					t.Errorf("%d calls, want one for the first and one for the crowd", len(sent))
+				}
+				for _, call := range sent {
+					if len(call.claims.Claims) > 2 {
+						t.Errorf("a call of %d claims", len(call.claims.Claims))
+					}
+				}
+			})
+		})
+	}
 }
 
 // busy lets the store say that another call decides operations, until it is

@@ -23,16 +23,26 @@ type parking struct {
 	until time.Time // when they are asked again
 }
 
-// park keeps the call of a group to be asked again, and answers it when that
-// has been done long enough or there is no room for it.
+// park keeps the calls of a group to be asked again.
 func (l *lane) park(g *group) {
 	now := time.Now()
-	c := g.first
+	for c := g.first; c != nil; {
+		next := c.next
+		c.next = nil
+		l.parkCall(c, now)
+		c = next
+	}
+}
+
+// parkCall keeps a call to be asked again, and answers it when that has been
+// done long enough or there is no room for it.
+func (l *lane) parkCall(c *call, now time.Time) {
 	if c.claim.inProgress.IsZero() {
 		c.claim.inProgress = now
 	}
 	if now.Sub(c.claim.inProgress) >= parkMax || !l.takenBack() {
-		l.each(g, func(c *call, _ int32) { c.err = errInProgress() })
+		c.err = errInProgress()
+		l.finish(c)
 		return
 	}
 	c.queuedAt = now
