@@ -24,3 +24,8 @@ func TestWebAccessReplay(t *testing.T) {
 	t.Parallel()
 	storetest.ReplayWebAccess(t, newSubject(t))
 }
+
+func TestLoginsReplay(t *testing.T) {
+	t.Parallel()
+	storetest.ReplayLogins(t, newSubject(t))
+}

@@ -119,7 +119,9 @@ func faultClockStep(s *scene) {
 func faultImpossibleCost(s *scene) {
 	s.install(0, 3, "1.5", "1")
 	s.deny(0, "key", 4, 3, policy.Never)
+	s.waits(0, "scene", "key", 4, 3, policy.Never)
 	s.allow(0, "key", 3, 0)
+	s.passes(0, "scene", "other", 3, 0)
 }
 
 // faultRefusedTakes: a refused call of many tokens took what there was, or
@@ -142,10 +144,13 @@ func faultRefusedTakes(s *scene) {
 func faultRoundedWait(s *scene) {
 	s.install(0, 6, "0.1", "1")
 	s.spend(0, "key", 6)
-	s.deny(4900*millisecond, "key", 1, 0, 5100*millisecond)
-	s.deny(5100*millisecond, "key", 1, 0, 4900*millisecond)
-	s.deny(9990*millisecond, "key", 1, 0, 10*millisecond)
+	s.passes(0, "scene", "other", 6, 0)
+	for _, at := range []int64{4900, 5100, 9990} {
+		s.deny(at*millisecond, "key", 1, 0, (10_000-at)*millisecond)
+		s.waits(at*millisecond, "scene", "other", 1, 0, (10_000-at)*millisecond)
+	}
 	s.allow(10*second, "key", 1, 0)
+	s.passes(10*second, "scene", "other", 1, 0)
 
 	s.install(20*second, 10, "0.1", "1")
 	at := day // every key is full
@@ -155,7 +160,9 @@ func faultRoundedWait(s *scene) {
 		if got.Admitted != 0 || got.RetryAfterMicros != wait*second || got.ResetAfterMicros != 100*second {
 			s.Errorf("cost %d of a drained bucket: %+v, want to wait %d s, full after 100 s", cost, got, wait)
 		}
+		s.waits(at, "scene", "drained", cost, 0, wait*second)
 	}
+	s.shows(at, "scene", "drained", 0, 100*second)
 }
 
 // faultOldLimit: a new limit was ignored until the old window ended, and
