@@ -20,6 +20,7 @@ const (
 	limitEnd  = uint64(1) << 62 // the first number too large for n, for capacity·d and for a limit
 	weightEnd = uint64(1) << 61 // the first too large for a sliding window counter's limit times its window
 	logMax    = 1000            // charges of a log
+	liveMax   = 10_000          // slots of a key
 
 	// slowest is the largest d for each n, one token in 366 days, and the
 	// longest window.
@@ -124,6 +125,8 @@ func limitsEnd(s shape) uint64 {
 		return (weightEnd-1)/uint64(s.spanMicros) + 1
 	case s.algorithm == policy.SlidingWindowLog:
 		return logMax + 1
+	case s.algorithm == policy.Concurrency:
+		return liveMax + 1
 	default:
 		return limitEnd
 	}
