@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rationhq/ration/policy"
@@ -81,10 +82,11 @@ func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []
 	case err == nil:
 		return l.batcher.answer(l, groups)
 	case isFault(err, policy.StoreHeld) && path.waitsForAll():
-		l.suspect(groups)
+		l.guess(groups)
 		l.aroundHeld(ctx, groups)
-	case isFault(err, policy.StoreFaulty) && len(groups) > 1:
-		// Something in the batch cannot be decided. It must not fail its neighbours, so the batch is halved until it is alone.
+	case len(groups) > 1 && (isFault(err, policy.StoreFaulty) || isFault(err, policy.StoreHeld) && path == skippingHeld):
+		// Something in the batch cannot be decided, or all of it takes longer than a call may, though it waits for nobody.
+		// That must not fail its neighbours, so the batch is halved until it is alone.
 		half := len(groups) / 2
 		return append(l.attempt(ctx, path, groups[:half]), l.attempt(ctx, path, groups[half:])...)
 	case isFault(err, policy.StoreHeld) && path == alone:
@@ -95,15 +97,15 @@ func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []
 	return nil
 }
 
-// suspect notes what may have been held where nobody waits to find out which.
-func (l *lane) suspect(groups []group) {
+// guess notes what may have been held where nobody waits to find out which.
+func (l *lane) guess(groups []group) {
 	if !l.late() {
 		return
 	}
 	now := time.Now()
 	for i := range groups {
 		for key := range groups[i].keys {
-			l.held.suspect(key, now)
+			l.held.guess(key, now)
 		}
 	}
 }
@@ -113,10 +115,19 @@ func (l *lane) suspect(groups []group) {
 // wait behind somebody's uncommitted insert, which cannot be skipped: they go
 // one at a time.
 func (l *lane) aroundHeld(ctx context.Context, groups []group) {
-	rest := l.attempt(ctx, skippingHeld, groups)
+	rest := l.skipHeld(ctx, groups)
 	for i := range rest {
 		l.failHeld(l.attempt(ctx, alone, rest[i:i+1]))
 	}
+}
+
+// skipHeld decides groups without the rows that others hold, and gives those
+// that it left.
+func (l *lane) skipHeld(ctx context.Context, groups []group) (rest []group) {
+	for part := range slices.Chunk(groups, l.kind.skippedMax()) {
+		rest = append(rest, l.attempt(ctx, skippingHeld, part)...)
+	}
+	return rest
 }
 
 // late says whether every caller of the batch in hand has left.

@@ -47,6 +47,10 @@ func (g *group) charges() bool {
 	return g.ask.Count > 0
 }
 
+// mayRepeat says whether the outcome may be known already, under an operation
+// id.
+func (g *group) mayRepeat() bool { return g.claim != nil && g.claim.hasOperation() }
+
 // keys gives the keys of the group. It and name may be called when the callers
 // have gone.
 func (g *group) keys(yield func(policy.Key) bool) {

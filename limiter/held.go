@@ -25,6 +25,7 @@ const heldKeysMax = BatchAsksBound
 type heldKey struct {
 	quietUntil time.Time // until then its callers are answered without a call
 	forgetAt   time.Time // until then it is asked apart
+	guessed    bool      // nobody was seen to hold it: a call with it took too long
 }
 
 // heldKeys are the keys of a lane whose rows others hold, as far as it has
@@ -42,12 +43,23 @@ func (h *heldKeys) seen(key policy.Key, now time.Time) {
 	h.put(key, heldKey{quietUntil: now.Add(heldQuiet), forgetAt: now.Add(heldMemory)})
 }
 
-// suspect remembers a key of a batch that ran into its bound, when there was
-// no time left to find out which of them it was. It is asked apart, and at
-// once. What is known stays, and is not pushed out.
+// suspect remembers a key of several of which one was found held. It is asked
+// apart, and at once.
 func (h *heldKeys) suspect(key policy.Key, now time.Time) {
-	if _, known := h.keys[key]; !known && len(h.keys) < heldKeysMax {
-		h.put(key, heldKey{quietUntil: now, forgetAt: now.Add(heldMemory)})
+	h.add(key, heldKey{quietUntil: now, forgetAt: now.Add(heldMemory)})
+}
+
+// guess remembers a key of a batch that ran into its bound, when there was no
+// time left to find out whether any was held. It is asked as a suspect is.
+func (h *heldKeys) guess(key policy.Key, now time.Time) {
+	h.add(key, heldKey{quietUntil: now, forgetAt: now.Add(heldMemory), guessed: true})
+}
+
+// add remembers a key where there is room. What is known stays.
+func (h *heldKeys) add(key policy.Key, held heldKey) {
+	before, known := h.keys[key]
+	if known && before.guessed || !known && len(h.keys) < heldKeysMax {
+		h.put(key, held)
 	}
 }
 
@@ -60,6 +72,13 @@ func (h *heldKeys) put(key policy.Key, held heldKey) {
 
 // forget is for a key that was decided.
 func (h *heldKeys) forget(key policy.Key) { delete(h.keys, key) }
+
+// forgetGuess is for a key of a claim that was decided without its row.
+func (h *heldKeys) forgetGuess(key policy.Key) {
+	if h.keys[key].guessed {
+		delete(h.keys, key)
+	}
+}
 
 // makeRoom forgets the key whose time is up first.
 func (h *heldKeys) makeRoom() {
@@ -98,9 +117,16 @@ func (h *heldKeys) isApart(g *group, now time.Time) bool {
 	return apart
 }
 
+// isQuiet says whether a group's keys together were seen held just now.
+func (h *heldKeys) isQuiet(g *group, now time.Time) bool {
+	_, quiet := h.look(g.name(), now)
+	return quiet
+}
+
 // setApart answers the callers of quiet keys, and gives the other groups: those
 // of keys that may still be held apart from their neighbours. Peeks go with
-// the neighbours, since they lock nothing.
+// the neighbours, since they lock nothing. What has an operation id is asked
+// also of quiet keys: a repeat needs none of their rows to be replayed.
 func (l *lane) setApart(groups []group) (neighbours, held []group) {
 	if len(l.held.keys) == 0 {
 		return groups, nil
@@ -108,11 +134,10 @@ func (l *lane) setApart(groups []group) (neighbours, held []group) {
 	now := time.Now()
 	neighbours, held = groups[:0], l.apart[:0]
 	for i := range groups {
-		_, quiet := l.held.look(groups[i].name(), now)
 		switch {
 		case !groups[i].charges() || !l.held.isApart(&groups[i], now):
 			neighbours = append(neighbours, groups[i])
-		case quiet:
+		case l.held.isQuiet(&groups[i], now) && !groups[i].mayRepeat():
 			l.fail(groups[i:i+1], errHeld())
 		default:
 			held = append(held, groups[i])
@@ -123,17 +148,18 @@ func (l *lane) setApart(groups []group) (neighbours, held []group) {
 }
 
 // decideHeld decides groups whose keys were seen held. It waits for at most one
-// of them: those behind it that may be held as well are so for this time, and
-// asked again by the next.
+// of them, and for none of quiet keys: those behind it that may be held as well
+// are so for this time, and asked again by the next.
 func (l *lane) decideHeld(ctx context.Context, groups []group) {
-	rest := l.attempt(ctx, skippingHeld, groups)
+	rest := l.skipHeld(ctx, groups)
 	waited := false
 	for i := range rest {
-		if waited && l.held.isApart(&rest[i], time.Now()) {
+		now := time.Now()
+		if l.held.isQuiet(&rest[i], now) || waited && l.held.isApart(&rest[i], now) {
 			l.fail(rest[i:i+1], errHeld())
 			continue
 		}
 		l.failHeld(l.attempt(ctx, alone, rest[i:i+1]))
-		waited = waited || l.held.isApart(&rest[i], time.Now())
+		waited = waited || l.held.isQuiet(&rest[i], time.Now())
 	}
 }

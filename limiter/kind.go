@@ -36,6 +36,14 @@ func (k kind) first() path {
 	return fast
 }
 
+// skippedMax bounds the groups of one call around held rows.
+func (k kind) skippedMax() int {
+	if k.general() {
+		return skippedClaimsMax
+	}
+	return BatchAsksBound
+}
+
 // function is what a path calls.
 func (k kind) function(p path) function {
 	switch {
