@@ -38,6 +38,7 @@ type play struct {
 	sessions map[string]*session
 	waiting  []*session // in the order in which they began to
 	observer *pgx.Conn
+	conns    []*pgx.Conn // all of them
 	out      strings.Builder
 }
 
@@ -47,6 +48,7 @@ func playOrder(t *testing.T, db *dbtest.DB, s *script, durability string, order 
 	ctx, cancel := context.WithTimeout(t.Context(), stepMax)
 	defer cancel()
 	p := &play{T: t, context: ctx, script: s, sessions: make(map[string]*session)}
+	defer p.close()
 	p.observer = p.connect(db.OwnerURL(), durability)
 	for _, sql := range append([]string{"SELECT empty()"}, s.setup...) {
 		if _, err := p.observer.Exec(ctx, sql); err != nil {
@@ -70,7 +72,14 @@ func playOrder(t *testing.T, db *dbtest.DB, s *script, durability string, order 
 	return p.out.String()
 }
 
-// connect opens a connection that ends with the test. Its steps are bounded
+// close ends the connections: a server has few, and a script many orders.
+func (p *play) close() {
+	for _, conn := range p.conns {
+		_ = conn.Close(context.Background()) // the play may have broken it
+	}
+}
+
+// connect opens a connection that ends with the play. Its steps are bounded
 // by the play, unless the script says otherwise.
 func (p *play) connect(url, durability string) *pgx.Conn {
 	p.Helper()
@@ -78,7 +87,7 @@ func (p *play) connect(url, durability string) *pgx.Conn {
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.Cleanup(func() { _ = conn.Close(context.Background()) }) // the play may have broken it
+	p.conns = append(p.conns, conn)
 	if _, err := conn.Exec(p.context, "SET statement_timeout = 0; SET lock_timeout = 0; SET script.durability = "+durability); err != nil {
 		p.Fatal(err)
 	}
