@@ -1135,8 +1135,8 @@ END $$;
 -- Units: tokens, microseconds.
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
 -- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table.
--- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1; RN004 p_actual is NULL or below 0; 57014 statement_timeout, with
---           nothing settled.
+-- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1; RN004 p_actual is NULL or below 0; with nothing settled, to be
+--           called again: 55P03 a row was deleted meanwhile, 57014 statement_timeout.
 CREATE OR REPLACE FUNCTION ration.settle_v1(
     p_shard int, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL,
     OUT o_status int, OUT o_at bigint, OUT o_policy int[], OUT o_version int[], OUT o_charged bigint[], OUT o_actual bigint[],
@@ -1157,7 +1157,6 @@ DECLARE
     v_policies  int[];
     v_keys      uuid[];
     v_count     int;
-    v_locked    int := 0;
     v_applied   int[];                    -- parts whose state was changed
     v_clamped   int[];                    -- parts whose extra charge was cut
 BEGIN
@@ -1181,11 +1180,12 @@ BEGIN
         SELECT count(*), array_agg(s.place), array_agg(s.policy), array_agg(s.key) INTO v_count, v_places, v_policies, v_keys
         FROM ration.settling_v1(v_parts) AS s;
         PERFORM ration.ready_v1(v_places && ARRAY[1, 3, 5] /* the fast ones */, NULL);
-        WHILE v_locked < v_count LOOP  -- again only when the cleaner took a row between the look for it and the lock
-            SELECT count(*) INTO v_locked
+        IF (SELECT count(*)
             FROM ration.decide_lock_v1(p_shard, 'wait', array_fill(true, ARRAY[v_count]), v_places, v_policies, v_keys,
-                                       array_fill(NULL::xid, ARRAY[v_count])) AS l, unnest(l.o_cells);
-        END LOOP;
+                                       array_fill(NULL::xid, ARRAY[v_count])) AS l, unnest(l.o_cells)) < v_count THEN
+            -- Inserting it now, behind locks, could make two wait for each other.
+            RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'a row was deleted meanwhile: call again';
+        END IF;
         o_at := ration.clock_v1(p_now);
         -- New statements see every row as the lock holders before us left it.
         SELECT coalesce(b.o_applied || w.o_applied || l.o_applied, '{}'), coalesce(b.o_clamped || w.o_clamped || l.o_clamped, '{}')
