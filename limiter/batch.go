@@ -25,19 +25,20 @@ func (l *Limiter) DecideBatch(ctx context.Context, requests []*policy.Request, r
 		m = &many{waiter: newWaiter()}
 	}
 	latest := l.begin(ctx, m, requests)
-	left := false
+	left, push := false, pushing((*lane).push)
 	for range matchesMax {
 		set := l.policies.current.Load()
 		for _, i := range m.open {
 			l.prepare(ctx, set, requests[i], &m.calls[i], &m.matched)
 		}
-		if m.send(l.lanes) > 0 {
+		if m.send(l.lanes, push) > 0 {
 			left = m.wait(ctx.Done()) || left
 		}
 		l.collect(ctx, set, m, requests, results)
 		if len(m.open) == 0 || !l.policies.other(ctx, set.Generation(), latest) {
 			break
 		}
+		push = (*lane).pushAgain
 	}
 	if !left { // what was left is the lanes', which write into it
 		m.reset()
@@ -66,7 +67,7 @@ func (l *Limiter) begin(ctx context.Context, m *many, requests []*policy.Request
 
 // send queues what lanes have to decide, each lane's share at once, and gives
 // how many calls that is. Those that find no room are done.
-func (m *many) send(lanes [kindCount][]*lane) (calls int) {
+func (m *many) send(lanes [kindCount][]*lane, push pushing) (calls int) {
 	for _, i := range m.open {
 		if m.calls[i].lane != nil {
 			calls++
@@ -81,7 +82,7 @@ func (m *many) send(lanes [kindCount][]*lane) (calls int) {
 					m.arriving = append(m.arriving, c)
 				}
 			}
-			for _, c := range m.arriving[lane.push(m.arriving...):] {
+			for _, c := range m.arriving[push(lane, m.arriving...):] {
 				c.err = errOverloaded()
 				c.state.Store(done)
 				m.waiter.finished()

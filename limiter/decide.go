@@ -143,11 +143,23 @@ func (l *lane) call(ctx context.Context, path path, groups []group) (stale bool,
 }
 
 // matchAgain gives groups back that were matched under another policy set than
-// the store's.
+// the store's, and with them whatever waits that was matched under the same.
 func (l *lane) matchAgain(groups []group) {
+	generation := groups[0].first.generation
 	for i := range groups {
 		l.each(&groups[i], func(c *call, _ int32) { c.again = errStale() })
 	}
+	l.collect()
+	before := len(l.backlog)
+	l.backlog = slices.DeleteFunc(l.backlog, func(c *call) bool {
+		if c.generation != generation || !c.state.CompareAndSwap(queued, sent) {
+			return false
+		}
+		c.again = errStale()
+		l.finish(c)
+		return true
+	})
+	l.taken(before - len(l.backlog))
 }
 
 // each gives every caller of a group a result and lets him go.

@@ -3,6 +3,7 @@ package limiter
 import (
 	"bytes"
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -229,5 +230,34 @@ func TestAQueueTakesWhatThereIsRoomFor(t *testing.T) {
 	l.taken(3)
 	if room := l.push(calls[3]); room != 0 {
 		t.Errorf("room for %d in a closed lane", room)
+	}
+}
+
+// Who has been in the queue before goes in front, and finds room in a full one.
+func TestWhoComesBackKeepsHisPlace(t *testing.T) {
+	t.Parallel()
+	l := &queue{max: 2, wake: make(chan struct{}, 1)}
+	var calls []*call
+	for key := range byte(6) {
+		calls = append(calls, waitingCall(key, 1, false, 1))
+	}
+	l.push(calls[2])
+	l.collect()
+	l.push(calls[3])
+	if room := l.pushAgain(calls[:2]...); room != 2 {
+		t.Errorf("room for %d that come back to a full queue, want 2", room)
+	}
+	l.collect()
+	if !slices.Equal(l.backlog, calls[:4]) || l.waiting != 4 {
+		t.Errorf("%d wait, of which %d count", len(l.backlog), l.waiting)
+	}
+	for _, c := range l.returns[:cap(l.returns)] {
+		if c != nil {
+			t.Error("the queue's buffer holds a call")
+		}
+	}
+	l.close()
+	if room := l.pushAgain(calls[4]); room != 0 {
+		t.Errorf("room for %d that come back to a closed lane", room)
 	}
 }

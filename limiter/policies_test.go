@@ -44,8 +44,9 @@ func TestAPolicyChangeUnderWayIsMatchedAgain(t *testing.T) {
 	})
 }
 
-// One batch is of one generation, whatever waits together.
-func TestABatchIsOfOneGeneration(t *testing.T) {
+// Who waits behind a call under the old set is matched again with it, in place
+// of a call of his own for nothing; and one batch is of one generation.
+func TestWhoWaitsIsMatchedAgainToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -70,8 +71,8 @@ func TestABatchIsOfOneGeneration(t *testing.T) {
 		for _, c := range s.calls() {
 			generations = append(generations, c.batch.Generation)
 		}
-		if !slices.IsSorted(generations) || generations[0] != 1 || generations[len(generations)-1] != 2 {
-			t.Errorf("calls of generations %v", generations)
+		if slices.Contains(generations, 1) {
+			t.Errorf("calls of generations %v, behind the first, which was of 1", generations)
 		}
 	})
 }
@@ -125,8 +126,9 @@ func follow(t *testing.T, s *store) (*script, *running) {
 	return policies, startUnloaded(t, s, func(c *limiter.Config) { c.Policies = policies })
 }
 
-// A store that always says "stale" is asked a bounded number of times.
-func TestMatchingAgainIsBounded(t *testing.T) {
+// A request that always meets another change is matched again until its
+// deadline, and no longer.
+func TestMatchingAgainIsBoundedByTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -136,22 +138,50 @@ func TestMatchingAgainIsBounded(t *testing.T) {
 		installed, _ := s.Policies(t.Context())
 		generation := int64(100)
 		policies.says(func(int64) (int64, []*policy.Installed, error) { // another one at every look
+			<-time.After(time.Millisecond)
 			generation++
 			return generation, installed, nil
 		})
 		r.Refresh()
 		synctest.Wait()
-		r.ask(request("op", "A", 1)).fails(policy.ReasonStoreUnavailable)
-		if calls := len(s.calls()); calls != 4 {
-			t.Errorf("%d calls, want 4", calls)
+		<-time.After(time.Second)
+		for name, ask := range map[string]func(){
+			"alone": func() { r.ask(request("op", "A", 1)).fails(policy.ReasonStoreUnavailable) },
+			"a batch": func() {
+				for _, got := range r.together("op", "A", "B") {
+					hasReason(t, got.Err, policy.ReasonStoreUnavailable)
+				}
+			},
+		} {
+			begun := time.Now()
+			ask()
+			if waited := time.Since(begun); waited != timeout {
+				t.Errorf("%s: it waited for %s, want %s", name, waited, timeout)
+			}
+			if calls := len(s.calls()); calls < 10 || calls > int(timeout/time.Millisecond)+1 {
+				t.Errorf("%s: %d calls in %s, want one for each look at the policies", name, calls, timeout)
+			}
 		}
-		results := r.together("op", "A", "B")
-		for _, got := range results {
-			hasReason(t, got.Err, policy.ReasonStoreUnavailable)
-		}
-		if calls := len(s.calls()); calls != 4 {
-			t.Errorf("%d calls of a batch, want 4", calls)
-		}
+	})
+}
+
+// Policies may change many times while a request waits: it is decided when they
+// rest.
+func TestManyChangesInARowFailNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.install(t, "op", 10, "")
+		r := start(t, s)
+		changes := 10
+		s.breaks(func(sentCall) error {
+			if changes > 0 {
+				changes--
+				s.install(t, "op", 10+changes, "")
+			}
+			return nil
+		})
+		r.ask(request("op", "A", 1)).is(true, 9)
 	})
 }
 

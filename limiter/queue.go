@@ -1,14 +1,18 @@
 package limiter
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// queue is what waits for a lane: bounded, and in order of arrival. Callers
-// push and the lane takes.
+// queue is what waits for a lane: bounded, and in order of arrival, but for
+// what has been here before. Callers push and the lane takes.
 type queue struct {
 	max      int
 	mu       sync.Mutex
+	returns  []*call // matched again: before all else
 	arrivals []*call
-	waiting  int  // arrivals, backlog and what is parked
+	waiting  int  // returns, arrivals, backlog and what is parked
 	closed   bool // no call comes any more
 	wake     chan struct{}
 	backlog  []*call // the lane's own: taken from arrivals, not sent yet
@@ -30,6 +34,23 @@ func (q *queue) push(calls ...*call) int {
 	return room
 }
 
+// pushAgain queues calls that a lane gave back to be matched again, in front:
+// a change of policies costs nobody his place, nor is there no room for him. It
+// gives how many are queued: all of them, or none in a closed queue.
+func (q *queue) pushAgain(calls ...*call) int {
+	q.mu.Lock()
+	if q.closed {
+		calls = nil
+	}
+	q.returns = append(q.returns, calls...)
+	q.waiting += len(calls)
+	q.mu.Unlock()
+	if len(calls) > 0 {
+		q.signal()
+	}
+	return len(calls)
+}
+
 // signal wakes the lane, if it is not awake or about to be.
 func (q *queue) signal() {
 	select {
@@ -46,8 +67,8 @@ func (q *queue) close() {
 	q.signal()
 }
 
-// collect moves what has arrived behind what waits, and says whether anything
-// does.
+// collect moves what has arrived behind what waits, what came back before it,
+// and says whether anything waits.
 func (q *queue) collect() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,6 +78,11 @@ func (q *queue) collect() bool {
 		q.backlog = append(q.backlog, q.arrivals...)
 		clear(q.arrivals)
 		q.arrivals = q.arrivals[:0]
+	}
+	if len(q.returns) > 0 {
+		q.backlog = slices.Insert(q.backlog, 0, q.returns...)
+		clear(q.returns)
+		q.returns = q.returns[:0]
 	}
 	return len(q.backlog) > 0
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// matchesMax bounds how often one request is matched anew because the policy
-// set changed under it.
-const matchesMax = 4
+// matchesMax bounds how often one request is matched because the policy set
+// changes under it. Its deadline comes first: each time takes a call and a look
+// at the policies.
+const matchesMax = 1000
 
 // single is one request on its way, with what it needs to wait.
 type single struct {
@@ -42,21 +43,26 @@ func (l *Limiter) Decide(ctx context.Context, request *policy.Request) (policy.D
 // preparing makes a call of a request under the set in force.
 type preparing func(*Limiter, context.Context, *inForce, *policy.Request, *call, *policy.Matched)
 
+// pushing queues calls in a lane and gives how many found room: the first ones.
+type pushing func(*lane, ...*call) int
+
 // complete has the request's call done, and gives the set that it was matched
 // under last. An error says that it is not done and has been left: it is the
 // lane's, and s is not used again.
 func (l *Limiter) complete(ctx context.Context, request *policy.Request, s *single, prepare preparing) (set *inForce, err error) {
 	c := &s.call
 	c.deadline = l.deadline(ctx, time.Now(), request)
+	push := (*lane).push
 	for range matchesMax {
 		set = l.policies.current.Load()
 		prepare(l, ctx, set, request, c, &s.matched)
-		if err := s.send(ctx); err != nil {
+		if err := s.send(ctx, push); err != nil {
 			return nil, c.problem(set, err)
 		}
 		if c.again == nil || !l.policies.other(ctx, set.Generation(), c.deadline) {
 			break
 		}
+		push = (*lane).pushAgain
 	}
 	return set, nil
 }
@@ -77,13 +83,13 @@ func (l *Limiter) giveBack(s *single) {
 
 // send queues the call, where a lane has to decide it, and waits until it is
 // done. An error says that it is not, and has been left.
-func (s *single) send(ctx context.Context) error {
+func (s *single) send(ctx context.Context, push pushing) error {
 	c := &s.call
 	if c.lane == nil {
 		return nil
 	}
 	s.waiter.open.Store(1)
-	if c.lane.push(c) == 0 {
+	if push(c.lane, c) == 0 {
 		c.err = errOverloaded()
 		return nil
 	}
