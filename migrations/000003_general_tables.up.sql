@@ -75,7 +75,8 @@ CREATE TABLE ration.slot (
     policy     int    NOT NULL,
     PRIMARY KEY (shard, id)
 ) WITH (fillfactor = 90);
-CREATE INDEX slot_key ON ration.slot (shard, key);
+-- What is live of a key is read from here alone, whatever has expired beside it.
+CREATE INDEX slot_key ON ration.slot (shard, key, expires_at) INCLUDE (cost);
 
 -- One policy's part of a decision, as it is replayed and settled.
 CREATE TYPE ration.operation_part AS (

@@ -10,10 +10,10 @@ DROP FUNCTION ration.clean_operations_v1, ration.clean_slot_parents_v1, ration.c
     ration.clean_windows_v1, ration.stretch_v1, ration.renew_slot_v1, ration.release_slot_v1, ration.settle_v1,
     ration.settle_logs_v1, ration.settle_windows_v1, ration.settle_buckets_v1, ration.settling_v1,
     ration.log_corrected_v1, ration.corrected_v1, ration.decide_v1, ration.decide_write_v1, ration.decide_lock_v1,
-    ration.decide_figures_v1, ration.decide_read_v1, ration.decide_replay_v1, ration.decide_guard_v1, ration.slots_v1,
+    ration.decide_figures_v1, ration.decide_read_v1, ration.decide_replay_v1, ration.decide_guard_v1,
     ration.idle_log_v1, ration.log_wait_v1, ration.log_mark_v1, ration.log_live_v1, ration.log_charged_v1,
     ration.segment_v1, ration.window_wait_v1, ration.window_room_v1, ration.window_at_v1, ration.window_start_v1,
-    ration.state_place_v1, ration.advisory_key_v1, ration.list_v1, ration.ready_v1;
+    ration.state_place_v1, ration.advisory_key_v1, ration.list_v1, ration.ready_v1, ration.slot_log_v1;
 
 -- guard_v1: what stands before every decision: isolation level, shape of the arguments, life of the fast state,
 -- generation. Answers whether the call may decide: false means that it was matched under another generation.

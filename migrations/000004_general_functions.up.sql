@@ -3,6 +3,20 @@
 
 UPDATE ration.schema_version SET minor = 1;
 
+-- slot_log_v1: the live slots of a concurrency key that expire first, as a log: pairs of expiry and cost, ascending by expiry.
+--
+-- Arguments: p_count is how many at most; as many as the units that are lacking are enough, since each holds one at least.
+-- Units: microseconds, units of concurrency. Clock: none, the instant is given. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.slot_log_v1(p_shard int, p_key uuid, p_now bigint, p_count bigint)
+RETURNS bigint[] LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN (SELECT coalesce(array_agg(v.value ORDER BY s.expires_at, s.id, v.place), '{}')
+            FROM (SELECT f.expires_at, f.cost, f.id FROM ration.slot AS f
+                  WHERE f.shard = p_shard AND f.key = p_key AND f.expires_at > p_now ORDER BY f.expires_at LIMIT p_count) AS s
+            CROSS JOIN LATERAL (VALUES (1, s.expires_at), (2, s.cost)) AS v (place, value));
+END $$;
+
 -- ready_v1: whether a call may decide now: isolation level, life of the fast state, generation. False means that the call
 -- was matched under another generation.
 --
@@ -59,6 +73,7 @@ CREATE OR REPLACE FUNCTION ration.list_v1(p_values anyarray, p_length int)
 RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT pg_catalog.cardinality(p_values) = p_length AND coalesce(pg_catalog.array_upper(p_values, 1), 0) = p_length
+           AND coalesce(pg_catalog.array_ndims(p_values), 1) = 1
            AND pg_catalog.array_position(p_values, NULL) IS NULL
 $$;
 
@@ -235,22 +250,12 @@ RETURN CASE WHEN p_policy.idle_balance < p_policy.capacity
             THEN ARRAY[ration.log_mark_v1(p_policy.idle_at, ration.segment_v1(p_policy)), p_policy.capacity - p_policy.idle_balance]
             ELSE '{}'::bigint[] END;
 
--- slots_v1: the live slots of a concurrency key as a log: pairs of expiry and cost, ascending by expiry.
---
--- Units: microseconds, units of concurrency. Clock: none, the instant is given. Locks: none. SQLSTATE: none.
-CREATE OR REPLACE FUNCTION ration.slots_v1(p_shard int, p_key uuid, p_now bigint)
-RETURNS bigint[] LANGUAGE sql STABLE
-BEGIN ATOMIC
-    SELECT coalesce(array_agg(v.value ORDER BY s.expires_at, s.id, v.place), '{}')
-    FROM ration.slot AS s CROSS JOIN LATERAL (VALUES (1, s.expires_at), (2, s.cost)) AS v (place, value)
-    WHERE s.shard = p_shard AND s.key = p_key AND s.expires_at > p_now;
-END;
-
--- decide_guard_v1: the shape of decide_v1's arguments. That p_claims ascends is found out by decide_v1 on the way.
+-- decide_guard_v1: the shape of decide_v1's arguments. What would cost a statement to find out is found out on the way: by
+-- decide_v1 that p_claims ascends, by decide_write_v1 that no key occurs twice.
 --
 -- Units: tokens, microseconds. Clock: none. Locks: none.
--- SQLSTATE: RN004 anything else than 1 to 1,024 claims with at most 1,024 checks and keys, all keys, all operations and
---           all keys of a claim distinct, costs >= 1, stated costs and retention >= 0, a peek without operation, under `alone` one claim.
+-- SQLSTATE: RN004 anything else than 1 to 1,024 claims with at most 1,024 checks and keys, all operations distinct,
+--           costs >= 1, stated costs and retention >= 0, a peek without operation, under `alone` one claim.
 CREATE OR REPLACE FUNCTION ration.decide_guard_v1(
     p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies int[],
     p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text)
@@ -270,9 +275,6 @@ BEGIN
         AND ration.list_v1(p_keys, v_keys) AND ration.list_v1(p_policies, v_keys)
         AND ration.list_v1(p_claims, v_checks) AND ration.list_v1(p_cells, v_checks)
         AND ration.list_v1(p_costs, v_checks) AND 1 <= ALL (p_costs) AND ration.list_v1(p_priced, v_checks)
-        AND v_keys = (SELECT count(DISTINCT k.key) FROM unnest(p_keys) AS k (key))
-        AND v_checks = (SELECT count(DISTINCT 1025::bigint * c.claim + c.cell) FROM unnest(p_claims, p_cells) AS c (claim, cell)
-                        WHERE c.cell BETWEEN 1 AND v_keys)
         AND (array_remove(p_operations, NULL) = '{}'
              OR NOT EXISTS (SELECT FROM unnest(p_operations, p_contents, p_peeks) AS c (operation, content, peek)
                             WHERE c.operation IS NOT NULL AND (c.content IS NULL OR c.peek))
@@ -338,16 +340,16 @@ BEGIN
                       WHERE f.status = 2 ORDER BY f.claim, u.ordinality) AS r) AS p;
 END $$;
 
--- decide_read_v1: what the keys of a decide_v1 call hold at an instant, in one statement: each under the policy version in
--- force, carried over every change, with what has been earned or has expired by then. An absent row is an idle key.
+-- decide_read_v1: what the keys of a decide_v1 call hold at an instant: each under the policy version in force, carried over
+-- every change, with what has been earned or has expired by then. An absent row is an idle key.
 --
 -- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
 -- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
 --        o_places: where its state is kept (state_place_v1); o_writers: the transaction that wrote its row, NULL where there
 --        is none; o_room: what may be charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the
---        tokens that count;
---        o_at: the instant of the balance, the start of the window, the newest entry or expiry; o_marks: the instant
---        under which a charge of now is kept; o_logs: the live entries, those of slots with their expiries as instants.
+--        tokens that count; o_at: the instant of the balance, the start of the window, the newest entry or expiry;
+--        o_previous: what the window before counts; o_marks: the instant under which a window or log keeps a charge of now,
+--        the expiry of a slot of now; o_logs: the live entries of logs.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: none. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.decide_read_v1(
@@ -363,64 +365,104 @@ SET enable_mergejoin = off
 SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
+DECLARE
+    r record;
 BEGIN
-    SELECT array_agg(p.place), array_agg(s.writer), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity),
-           array_agg(p.n), array_agg(p.d), array_agg(p.span), array_agg(p.sliding), array_agg(h.room), array_agg(h.base),
-           array_agg(h.at), array_agg(h.previous), array_agg(h.mark), array_agg(h.log)
-    INTO o_places, o_writers, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_room, o_base, o_at,
-         o_previous, o_marks, o_logs
+    -- Token buckets are read with the policies; every other kind of state by a statement of its own, if it occurs: to begin
+    -- one costs as much as to read a few keys.
+    SELECT array_agg(p.place), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity), array_agg(p.n), array_agg(p.d),
+           array_agg(p.span), array_agg(p.sliding), array_agg(s.writer), array_agg(b.settled), array_agg(b.settled), array_agg(b.at),
+           array_agg(NULL::bigint), array_agg(NULL::bigint)
+    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_writers, o_room, o_base, o_at, o_previous,
+         o_marks
     FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i ORDER BY 1) AS c
     LEFT JOIN LATERAL (
-        SELECT f.number, f.version, f.capacity, f.capacity_units, f.n, f.d, f.idle_balance, f.idle_at, f.mode = 'enforce' AS enforced,
-               f.algorithm = 'sliding_window_counter' AND NOT f.strict AS sliding,
-               ration.segment_v1(f) AS segment, ration.idle_log_v1(f) AS idle_log,
-               CASE WHEN f.algorithm <> 'concurrency' THEN f.span ELSE 0 END AS counted,  -- for so long behind its instant
-               f.span, ration.state_place_v1(f.algorithm, f.strict, f.durability) AS place
+        SELECT f.number, f.version, f.capacity, f.capacity_units, f.n, f.d, f.span, f.idle_balance, f.idle_at,
+               f.mode = 'enforce' AS enforced, f.algorithm = 'sliding_window_counter' AND NOT f.strict AS sliding,
+               ration.state_place_v1(f.algorithm, f.strict, f.durability) AS place
         FROM ration.policy AS f
         WHERE f.number = p_policies[c.cell] AND f.generation <= p_generation AND p_needed[c.cell] OFFSET 0) AS p ON true
     -- Each branch is run for the cells of its place alone.
     LEFT JOIN LATERAL (
-        SELECT b.xmin AS writer, b.version, b.balance AS count, b.at, 0::bigint AS previous, NULL::bigint[] AS entries
-        FROM ration.bucket_fast AS b WHERE p.place = 1 AND b.shard = p_shard AND b.key = p_keys[c.cell]
-        UNION ALL SELECT b.xmin, b.version, b.balance, b.at, 0, NULL
-        FROM ration.bucket_durable AS b WHERE p.place = 2 AND b.shard = p_shard AND b.key = p_keys[c.cell]
-        UNION ALL SELECT w.xmin, w.version, w.current, w.start, w.previous, NULL
-        FROM ration.window_fast AS w WHERE p.place = 3 AND w.shard = p_shard AND w.key = p_keys[c.cell]
-        UNION ALL SELECT w.xmin, w.version, w.current, w.start, w.previous, NULL
-        FROM ration.window_durable AS w WHERE p.place = 4 AND w.shard = p_shard AND w.key = p_keys[c.cell]
-        UNION ALL SELECT l.xmin, l.version, NULL, NULL, NULL, l.entries
-        FROM ration.log_fast AS l WHERE p.place = 5 AND l.shard = p_shard AND l.key = p_keys[c.cell]
-        UNION ALL SELECT l.xmin, l.version, NULL, NULL, NULL, l.entries
-        FROM ration.log_durable AS l WHERE p.place = 6 AND l.shard = p_shard AND l.key = p_keys[c.cell]
-        UNION ALL SELECT o.xmin, NULL, NULL, NULL, NULL, ration.slots_v1(p_shard, p_keys[c.cell], p_now)
-        FROM ration.slot_parent AS o WHERE p.place = 7 AND o.shard = p_shard AND o.key = p_keys[c.cell]
-        OFFSET 0) AS s ON true
+        SELECT f.xmin AS writer, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+        WHERE p.place = 1 AND f.shard = p_shard AND f.key = p_keys[c.cell]
+        UNION ALL SELECT f.xmin, f.version, f.balance, f.at FROM ration.bucket_durable AS f
+        WHERE p.place = 2 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
     LEFT JOIN LATERAL (
-        SELECT b.settled AS room, b.settled AS base, b.at, 0::bigint AS previous, p_now AS mark, NULL::ration.log_entries AS log
-        FROM (SELECT v.at, ration.settled_v1(v.balance, v.at, p_now, p.n, p.capacity_units) AS settled
-              FROM (SELECT coalesce(k.carried[1], s.count, p.idle_balance) AS balance,
-                           coalesce(k.carried[2], s.at, p.idle_at) AS at
-                    -- Not called for rows of the version in force.
-                    FROM (SELECT CASE WHEN s.version < p.version THEN (
-                                     SELECT ARRAY[y.o_balance, y.o_at]
-                                     FROM ration.carry_v1(p.number, s.version, p.version, s.count, s.at) AS y) END AS carried) AS k
-                    OFFSET 0) AS v) AS b
-        WHERE p.place <= 2
-        UNION ALL
-        SELECT ration.window_room_v1(p.sliding, w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity),
-               w.current, w.start, w.previous, w.start, NULL
-        FROM ration.window_at_v1(coalesce(s.at, ration.window_start_v1(p.idle_at, p.span)),
-                                 coalesce(s.count, p.capacity - p.idle_balance), coalesce(s.previous, 0), p.span, p_now) AS w
-        WHERE p.place BETWEEN 3 AND 4
-        UNION ALL
-        SELECT p.capacity - l.o_used, l.o_used, l.o_live[cardinality(l.o_live) - 1], 0,
-               -- A charge stands at its instant, a segment's at the segment's end, a slot's at its expiry; but not before the newest.
-               CASE WHEN p.place = 7 THEN p_now + p.span
-                    ELSE greatest(ration.log_mark_v1(p_now, p.segment), l.o_live[cardinality(l.o_live) - 1]) END,
-               ROW (l.o_live)::ration.log_entries
-        FROM ration.log_live_v1(coalesce(s.entries, p.idle_log), p_now - p.counted) AS l
-        WHERE p.place >= 5
-        OFFSET 0) AS h ON true;
+        SELECT v.at, ration.settled_v1(v.balance, v.at, p_now, p.n, p.capacity_units) AS settled
+        FROM (SELECT coalesce(k.carried[1], s.balance, p.idle_balance) AS balance, coalesce(k.carried[2], s.at, p.idle_at) AS at
+              -- Not called for rows of the version in force.
+              FROM (SELECT CASE WHEN s.version < p.version THEN (
+                               SELECT ARRAY[y.o_balance, y.o_at]
+                               FROM ration.carry_v1(p.number, s.version, p.version, s.balance, s.at) AS y) END AS carried) AS k
+              WHERE p.place <= 2 OFFSET 0) AS v) AS b ON true;
+    IF o_places && ARRAY[3, 4] THEN
+        FOR r IN
+            SELECT c.cell, s.writer, w.start, w.current, w.previous,
+                   ration.window_room_v1(o_sliding[c.cell], w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity) AS room
+            FROM (SELECT i AS cell, o_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
+                  WHERE o_places[i] BETWEEN 3 AND 4) AS c
+            CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
+            LEFT JOIN LATERAL (
+                SELECT f.xmin AS writer, f.start, f.current, f.previous FROM ration.window_fast AS f
+                WHERE c.place = 3 AND f.shard = p_shard AND f.key = p_keys[c.cell]
+                UNION ALL SELECT f.xmin, f.start, f.current, f.previous FROM ration.window_durable AS f
+                WHERE c.place = 4 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
+            CROSS JOIN LATERAL ration.window_at_v1(coalesce(s.start, ration.window_start_v1(p.idle_at, p.span)),
+                                                   coalesce(s.current, p.capacity - p.idle_balance), coalesce(s.previous, 0),
+                                                   p.span, p_now) AS w
+        LOOP
+            o_writers[r.cell] := r.writer;
+            o_room[r.cell] := r.room;
+            o_base[r.cell] := r.current;
+            o_at[r.cell] := r.start;
+            o_previous[r.cell] := r.previous;
+            o_marks[r.cell] := r.start;
+        END LOOP;
+    END IF;
+    IF o_places && ARRAY[5, 6] THEN
+        o_logs := array_fill(NULL::ration.log_entries, ARRAY[cardinality(p_keys)]);
+        FOR r IN
+            SELECT c.cell, s.writer, p.capacity - l.o_used AS room, l.o_used AS used, newest.at,
+                   -- A charge stands at its instant, a segment's at the segment's end; but not before the newest.
+                   greatest(ration.log_mark_v1(p_now, ration.segment_v1(p.policy)), newest.at) AS mark,
+                   ROW (l.o_live)::ration.log_entries AS log
+            FROM (SELECT i AS cell, o_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
+                  WHERE o_places[i] BETWEEN 5 AND 6) AS c
+            CROSS JOIN LATERAL (SELECT f AS policy, f.capacity, f.span FROM ration.policy AS f
+                                WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
+            LEFT JOIN LATERAL (
+                SELECT f.xmin AS writer, f.entries FROM ration.log_fast AS f
+                WHERE c.place = 5 AND f.shard = p_shard AND f.key = p_keys[c.cell]
+                UNION ALL SELECT f.xmin, f.entries FROM ration.log_durable AS f
+                WHERE c.place = 6 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
+            CROSS JOIN LATERAL ration.log_live_v1(coalesce(s.entries, ration.idle_log_v1(p.policy)), p_now - p.span) AS l
+            CROSS JOIN LATERAL (SELECT l.o_live[cardinality(l.o_live) - 1] AS at) AS newest
+        LOOP
+            o_writers[r.cell] := r.writer;
+            o_room[r.cell] := r.room;
+            o_base[r.cell] := r.used;
+            o_at[r.cell] := r.at;
+            o_marks[r.cell] := r.mark;
+            o_logs[r.cell] := r.log;
+        END LOOP;
+    END IF;
+    IF 7 = ANY (o_places) THEN
+        FOR r IN
+            SELECT c.cell, o.xmin AS writer, u.used, u.last
+            FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i WHERE o_places[i] = 7) AS c
+            LEFT JOIN LATERAL (SELECT f.xmin FROM ration.slot_parent AS f WHERE f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS o
+                ON true
+            CROSS JOIN LATERAL (SELECT coalesce(sum(f.cost), 0) AS used, max(f.expires_at) AS last FROM ration.slot AS f
+                                WHERE f.shard = p_shard AND f.key = p_keys[c.cell] AND f.expires_at > p_now) AS u
+        LOOP
+            o_writers[r.cell] := r.writer;
+            o_room[r.cell] := o_capacities[r.cell] - r.used;
+            o_base[r.cell] := r.used;
+            o_at[r.cell] := r.last;
+            o_marks[r.cell] := p_now + o_spans[r.cell];
+        END LOOP;
+    END IF;
 END $$;
 
 -- decide_figures_v1: what decide_v1 tells of one check: what is left of its key, how long the same cost has to wait, and when
@@ -642,7 +684,8 @@ END $$;
 -- Arguments: cells are the distinct keys of the call, all figures as decide_read_v1 gives them; p_left is what is left of
 --        p_room when all is charged. Slots are inserted by decide_v1.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
--- Locks: the caller has locked the rows. SQLSTATE: none.
+-- Locks: the caller has locked the rows.
+-- SQLSTATE: RN004 a key of the call occurs twice, or more was charged than there was room for: a claim asks a key twice.
 CREATE OR REPLACE FUNCTION ration.decide_write_v1(
     p_shard int, p_now bigint, p_places int[], p_keys uuid[], p_versions int[], p_room bigint[], p_left bigint[],
     p_base bigint[], p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
@@ -657,8 +700,11 @@ AS $$
 DECLARE
     v_cells  int[];  -- charged, ascending by place and key, as they were locked
     v_places int[];
+    v_over   boolean;
+    v_rows   int;
+    v_wrote  int := 0;
 BEGIN
-    SELECT array_agg(q.cell), array_agg(q.place) INTO v_cells, v_places
+    SELECT array_agg(q.cell), array_agg(q.place), bool_or(p_left[q.cell] < 0) INTO v_cells, v_places, v_over
     FROM (SELECT i AS cell, p_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
           WHERE p_left[i] < p_room[i] ORDER BY p_places[i], p_keys[i]) AS q;
     IF 1 = ANY (v_places) THEN
@@ -667,6 +713,8 @@ BEGIN
             took = 1
         FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 OFFSET 0) AS q
         WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
     END IF;
     IF 2 = ANY (v_places) THEN
         UPDATE ration.bucket_durable AS t
@@ -674,30 +722,44 @@ BEGIN
             took = 1
         FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 OFFSET 0) AS q
         WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
     END IF;
     IF 3 = ANY (v_places) THEN
         UPDATE ration.window_fast AS t
         SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
         FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 OFFSET 0) AS q
         WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
     END IF;
     IF 4 = ANY (v_places) THEN
         UPDATE ration.window_durable AS t
         SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
         FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 OFFSET 0) AS q
         WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
     END IF;
     IF 5 = ANY (v_places) THEN
         UPDATE ration.log_fast AS t
         SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]), version = p_versions[q.cell]
         FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 OFFSET 0) AS q
         WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
     END IF;
     IF 6 = ANY (v_places) THEN
         UPDATE ration.log_durable AS t
         SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]), version = p_versions[q.cell]
         FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 OFFSET 0) AS q
         WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
+    END IF;
+    -- Whatever was charged is written, or nothing was.
+    IF v_over OR v_wrote <> cardinality(array_remove(v_places, 7)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
     END IF;
 END $$;
 
@@ -750,7 +812,7 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_operating constant boolean := array_remove(p_operations, NULL) <> '{}';
+    v_operating boolean;  -- some claim has an operation id
     v_claims    constant int     := coalesce(cardinality(p_stated), 0);
     v_keys      constant int     := coalesce(cardinality(p_keys), 0);
     v_checks    constant int     := coalesce(cardinality(p_claims), 0);
@@ -778,6 +840,7 @@ DECLARE
 BEGIN
     PERFORM ration.decide_guard_v1(p_generation, p_operations, p_contents, p_stated, p_peeks, p_policies, p_keys, p_claims,
                                    p_cells, p_costs, p_priced, p_retention, p_hold);
+    v_operating := array_remove(p_operations, NULL) <> '{}';
     o_now := ration.clock_v1(p_now);
     s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
     o_stale := NOT ration.ready_v1(s.o_places && ARRAY[1, 3, 5] /* the fast ones */, p_generation);
@@ -886,14 +949,15 @@ BEGIN
             FROM (SELECT c.*, p_costs[c.i] AS cost, v_fits[c.i] AS fits, s.o_places[c.cell] AS place, s.o_n[c.cell] AS n,
                          s.o_capacities[c.cell] AS capacity, s.o_d[c.cell] AS d, s.o_spans[c.cell] AS span,
                          s.o_sliding[c.cell] AS sliding, s.o_base[c.cell] AS base, s.o_at[c.cell] AS at,
-                         s.o_previous[c.cell] AS previous, s.o_marks[c.cell] AS mark, s.o_logs[c.cell] AS log,
+                         s.o_previous[c.cell] AS previous, s.o_marks[c.cell] AS mark, s.o_logs[c.cell] AS log, p_keys[c.cell] AS key,
                          CASE WHEN v_pays[c.claim] AND v_fits[c.i] THEN p_costs[c.i] ELSE 0 END AS charged,
                          (s.o_room[c.cell] - v_left[c.i]) / s.o_d[c.cell] AS before
                   FROM (SELECT i, p_claims[i] AS claim, p_cells[i] AS cell FROM generate_series(1, v_checks) AS i
                         WHERE v_tells[p_claims[i]] OFFSET 0) AS c OFFSET 0) AS k
             CROSS JOIN LATERAL ration.decide_figures_v1(
                 o_now, k.place, CASE WHEN NOT k.fits AND k.cost <= k.capacity THEN k.cost END, k.capacity, k.before + k.charged, k.n, k.d,
-                k.span, k.sliding, k.base, k.at, k.previous, k.mark, k.log) AS f;
+                k.span, k.sliding, k.base, k.at, k.previous, k.mark, CASE WHEN k.place < 7 THEN k.log ELSE ROW (ration.slot_log_v1(
+                    p_shard, k.key, o_now, k.base + k.before + k.cost - k.capacity))::ration.log_entries END) AS f;
         END IF;
         EXIT WHEN v_stands;
 
@@ -1134,15 +1198,18 @@ END $$;
 --        changed only while the charge's own window or entry counts, up to twice the limit.
 -- Units: tokens, microseconds.
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
--- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table.
+-- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table. Each is
+--        waited for 5 ms at most.
 -- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1; RN004 p_actual is NULL or below 0; with nothing settled, to be
---           called again: 55P03 a row was deleted meanwhile, 57014 statement_timeout.
+--           called again: 55P03 a row was held, or deleted meanwhile, 57014 statement_timeout.
 CREATE OR REPLACE FUNCTION ration.settle_v1(
     p_shard int, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL,
     OUT o_status int, OUT o_at bigint, OUT o_policy int[], OUT o_version int[], OUT o_charged bigint[], OUT o_actual bigint[],
     OUT o_applied boolean[], OUT o_clamped boolean[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+-- While it waits for one row it holds others, for which decisions wait: far less than a decision may take.
+SET lock_timeout = '5ms'
 -- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_v1.
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
@@ -1214,11 +1281,13 @@ END $$;
 --
 -- Answers: whether it was live until now; false when there is no such slot, or it has expired.
 -- Units: none. Clock: clock_timestamp() once, under the lock; p_now instead, where the database is marked as a test clock.
--- Locks: the slot's row.
--- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; 57014 statement_timeout, with nothing released.
+-- Locks: the slot's row, waited for 5 ms at most.
+-- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; with nothing released, to be called again: 55P03 the row was held, 57014
+--           statement_timeout.
 CREATE OR REPLACE FUNCTION ration.release_slot_v1(p_shard int, p_slot uuid, p_now bigint DEFAULT NULL)
 RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5ms'  -- why so short: see settle_v1
 AS $$
 DECLARE
     v_now bigint;
@@ -1237,11 +1306,13 @@ END $$;
 -- Units: microseconds. Clock: clock_timestamp() once, under the lock; p_now instead, where the database is marked as a test
 --        clock.
 -- Locks: the key's row of ration.slot_parent, under which slots are acquired too: who acquires sees it expired, or renewed; then
---        the slot's row.
--- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; 57014 statement_timeout, with nothing renewed.
+--        the slot's row. Each is waited for 5 ms at most.
+-- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; with nothing renewed, to be called again: 55P03 a row was held, 57014
+--           statement_timeout.
 CREATE OR REPLACE FUNCTION ration.renew_slot_v1(p_shard int, p_slot uuid, p_now bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5ms'  -- why so short: see settle_v1
 AS $$
 DECLARE
     v_now     bigint;

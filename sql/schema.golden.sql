@@ -218,7 +218,7 @@ ration.window_fast window_fast_pkey PRIMARY KEY (shard, key)
 -- indexes
 CREATE INDEX operation_expires_at ON ration.operation USING btree (expires_at)
 CREATE INDEX policy_generation ON ration.policy USING btree (generation)
-CREATE INDEX slot_key ON ration.slot USING btree (shard, key)
+CREATE INDEX slot_key ON ration.slot USING btree (shard, key, expires_at) INCLUDE (cost)
 CREATE UNIQUE INDEX audit_pkey ON ration.audit USING btree (id)
 CREATE UNIQUE INDEX bucket_durable_pkey ON ration.bucket_durable USING btree (shard, key)
 CREATE UNIQUE INDEX bucket_fast_pkey ON ration.bucket_fast USING btree (shard, key)
@@ -276,16 +276,16 @@ function log_wait_v1(p_entries bigint[], p_extra bigint, p_extra_at bigint, p_la
 function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function ready_v1(p_fast boolean, p_generation bigint) returns boolean language plpgsql stable
 function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
-function release_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
-function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function release_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
+function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
 function segment_v1(p_policy ration.policy) returns bigint language sql immutable parallel safe
 function settle_buckets_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settle_logs_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
-function settle_v1(p_shard integer, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL::bigint, OUT o_status integer, OUT o_at bigint, OUT o_policy integer[], OUT o_version integer[], OUT o_charged bigint[], OUT o_actual bigint[], OUT o_applied boolean[], OUT o_clamped boolean[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function settle_v1(p_shard integer, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL::bigint, OUT o_status integer, OUT o_at bigint, OUT o_policy integer[], OUT o_version integer[], OUT o_charged bigint[], OUT o_actual bigint[], OUT o_applied boolean[], OUT o_clamped boolean[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; lock_timeout=5ms; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function settle_windows_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settled_v1(p_balance bigint, p_at bigint, p_now bigint, p_rate bigint, p_capacity bigint) returns bigint language sql immutable parallel safe
 function settling_v1(p_parts ration.operation_part[]) returns TABLE(part integer, place integer, key uuid, cost bigint, mark bigint, policy integer, version integer, n bigint, d bigint, capacity bigint, capacity_units bigint, idle_balance bigint, idle_at bigint, span bigint, sliding boolean) language sql stable
-function slots_v1(p_shard integer, p_key uuid, p_now bigint) returns bigint[] language sql stable
+function slot_log_v1(p_shard integer, p_key uuid, p_now bigint, p_count bigint) returns bigint[] language plpgsql stable
 function state_place_v1(p_algorithm text, p_strict boolean, p_durability text) returns integer language sql immutable parallel safe
 function stretch_v1(p_table text, p_column text, p_shard integer, p_after uuid, p_rows integer, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid) returns record language plpgsql stable
 function take_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp

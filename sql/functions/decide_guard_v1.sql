@@ -1,8 +1,9 @@
--- decide_guard_v1: the shape of decide_v1's arguments. That p_claims ascends is found out by decide_v1 on the way.
+-- decide_guard_v1: the shape of decide_v1's arguments. What would cost a statement to find out is found out on the way: by
+-- decide_v1 that p_claims ascends, by decide_write_v1 that no key occurs twice.
 --
 -- Units: tokens, microseconds. Clock: none. Locks: none.
--- SQLSTATE: RN004 anything else than 1 to 1,024 claims with at most 1,024 checks and keys, all keys, all operations and
---           all keys of a claim distinct, costs >= 1, stated costs and retention >= 0, a peek without operation, under `alone` one claim.
+-- SQLSTATE: RN004 anything else than 1 to 1,024 claims with at most 1,024 checks and keys, all operations distinct,
+--           costs >= 1, stated costs and retention >= 0, a peek without operation, under `alone` one claim.
 CREATE OR REPLACE FUNCTION ration.decide_guard_v1(
     p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies int[],
     p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text)
@@ -22,9 +23,6 @@ BEGIN
         AND ration.list_v1(p_keys, v_keys) AND ration.list_v1(p_policies, v_keys)
         AND ration.list_v1(p_claims, v_checks) AND ration.list_v1(p_cells, v_checks)
         AND ration.list_v1(p_costs, v_checks) AND 1 <= ALL (p_costs) AND ration.list_v1(p_priced, v_checks)
-        AND v_keys = (SELECT count(DISTINCT k.key) FROM unnest(p_keys) AS k (key))
-        AND v_checks = (SELECT count(DISTINCT 1025::bigint * c.claim + c.cell) FROM unnest(p_claims, p_cells) AS c (claim, cell)
-                        WHERE c.cell BETWEEN 1 AND v_keys)
         AND (array_remove(p_operations, NULL) = '{}'
              OR NOT EXISTS (SELECT FROM unnest(p_operations, p_contents, p_peeks) AS c (operation, content, peek)
                             WHERE c.operation IS NOT NULL AND (c.content IS NULL OR c.peek))

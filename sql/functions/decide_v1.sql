@@ -47,7 +47,7 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_operating constant boolean := array_remove(p_operations, NULL) <> '{}';
+    v_operating boolean;  -- some claim has an operation id
     v_claims    constant int     := coalesce(cardinality(p_stated), 0);
     v_keys      constant int     := coalesce(cardinality(p_keys), 0);
     v_checks    constant int     := coalesce(cardinality(p_claims), 0);
@@ -75,6 +75,7 @@ DECLARE
 BEGIN
     PERFORM ration.decide_guard_v1(p_generation, p_operations, p_contents, p_stated, p_peeks, p_policies, p_keys, p_claims,
                                    p_cells, p_costs, p_priced, p_retention, p_hold);
+    v_operating := array_remove(p_operations, NULL) <> '{}';
     o_now := ration.clock_v1(p_now);
     s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
     o_stale := NOT ration.ready_v1(s.o_places && ARRAY[1, 3, 5] /* the fast ones */, p_generation);
@@ -183,14 +184,15 @@ BEGIN
             FROM (SELECT c.*, p_costs[c.i] AS cost, v_fits[c.i] AS fits, s.o_places[c.cell] AS place, s.o_n[c.cell] AS n,
                          s.o_capacities[c.cell] AS capacity, s.o_d[c.cell] AS d, s.o_spans[c.cell] AS span,
                          s.o_sliding[c.cell] AS sliding, s.o_base[c.cell] AS base, s.o_at[c.cell] AS at,
-                         s.o_previous[c.cell] AS previous, s.o_marks[c.cell] AS mark, s.o_logs[c.cell] AS log,
+                         s.o_previous[c.cell] AS previous, s.o_marks[c.cell] AS mark, s.o_logs[c.cell] AS log, p_keys[c.cell] AS key,
                          CASE WHEN v_pays[c.claim] AND v_fits[c.i] THEN p_costs[c.i] ELSE 0 END AS charged,
                          (s.o_room[c.cell] - v_left[c.i]) / s.o_d[c.cell] AS before
                   FROM (SELECT i, p_claims[i] AS claim, p_cells[i] AS cell FROM generate_series(1, v_checks) AS i
                         WHERE v_tells[p_claims[i]] OFFSET 0) AS c OFFSET 0) AS k
             CROSS JOIN LATERAL ration.decide_figures_v1(
                 o_now, k.place, CASE WHEN NOT k.fits AND k.cost <= k.capacity THEN k.cost END, k.capacity, k.before + k.charged, k.n, k.d,
-                k.span, k.sliding, k.base, k.at, k.previous, k.mark, k.log) AS f;
+                k.span, k.sliding, k.base, k.at, k.previous, k.mark, CASE WHEN k.place < 7 THEN k.log ELSE ROW (ration.slot_log_v1(
+                    p_shard, k.key, o_now, k.base + k.before + k.cost - k.capacity))::ration.log_entries END) AS f;
         END IF;
         EXIT WHEN v_stands;
 
