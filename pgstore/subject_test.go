@@ -30,6 +30,7 @@ func open(tb testing.TB, db *dbtest.DB) *pgstore.Store {
 // subject is the store as storetest plays with it: every batch goes down the
 // fast path first and what that leaves down the settling one, as in a lane.
 type subject struct {
+	db      *dbtest.DB
 	store   *pgstore.Store
 	session *pgstore.Session
 }
@@ -43,7 +44,7 @@ func newSubject(tb testing.TB) *subject {
 		tb.Fatal(err)
 	}
 	store := open(tb, db)
-	s := &subject{store: store, session: store.NewSession()}
+	s := &subject{db: db, store: store, session: store.NewSession()}
 	tb.Cleanup(s.session.Close)
 	return s
 }
@@ -67,6 +68,15 @@ func (s *subject) Policies(ctx context.Context) ([]*policy.Installed, error) {
 
 func (s *subject) Clean(ctx context.Context, nowMicros int64) (deleted int, err error) {
 	return s.store.Clean(ctx, 0, nowMicros)
+}
+
+// Lose empties what a crash empties.
+func (s *subject) Lose(ctx context.Context, nowMicros int64) error {
+	_, err := s.db.Owner().Exec(ctx, "TRUNCATE ration.incarnation_marker, ration.bucket_fast, ration.window_fast, ration.log_fast")
+	if err == nil {
+		_, err = s.db.Owner().Exec(ctx, "SELECT ration.recover_v1($1)", nowMicros)
+	}
+	return err
 }
 
 func (s *subject) Settle(ctx context.Context, settlement policy.Settlement, nowMicros int64) (policy.Settled, error) {

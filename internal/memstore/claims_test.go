@@ -74,13 +74,13 @@ func TestLoseWindows(t *testing.T) {
 		spec.Limit.Strict = c.strict
 		p := newPlace(t, plenty, spec)
 		p.expectClaim(100*second, 1, 7, true, 3)
-		p.store.Lose(100 * second)
+		p.lose(100 * second)
 		p.expectClaim(100*second, 1, 10, true, 0) // idle: nothing was ever spent
 
 		spec.AfterLoss = policy.LossEmpty
 		p = newPlace(t, plenty, spec)
 		p.expectClaim(100*second, 1, 7, true, 3)
-		p.store.Lose(100 * second)
+		p.lose(100 * second)
 		for _, key := range []byte{1, 2} {
 			got := p.claim(100*second, key, 10, policy.Key{})
 			if got.Allowed || got.Parts[0].Remaining != 0 || got.Parts[0].RetryAfterMicros != (c.free-100)*second {
@@ -105,7 +105,7 @@ func TestLoseSparesSlotsAndOperations(t *testing.T) {
 	spec.AfterLoss = policy.LossEmpty
 	p := newPlace(t, plenty, spec)
 	first := p.claim(0, 1, 2, policy.Key{1})
-	p.store.Lose(second)
+	p.lose(second)
 	if got := p.claim(second, 1, 2, policy.Key{1}); got.Status != policy.ClaimReplayed || got.Parts[0].Slot != first.Parts[0].Slot {
 		t.Errorf("%+v, at first %+v", got, first)
 	}

@@ -83,7 +83,7 @@ func (s *Store) Clean(_ context.Context, nowMicros int64) (deleted int, err erro
 // gone, and where the policy says so (afterLoss empty) its keys begin again
 // with all of the limit spent at the instant. Slots and operation ids are not
 // among what a crash loses.
-func (s *Store) Lose(nowMicros int64) {
+func (s *Store) Lose(_ context.Context, nowMicros int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -98,4 +98,5 @@ func (s *Store) Lose(nowMicros int64) {
 		clear(held.keys)
 		held.overflow = held.idle
 	}
+	return nil
 }

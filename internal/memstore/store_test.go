@@ -67,6 +67,13 @@ func (p *place) install(nowMicros int64, expected int, spec policy.Spec) *policy
 	return installed
 }
 
+func (p *place) lose(nowMicros int64) {
+	p.Helper()
+	if err := p.store.Lose(p.Context(), nowMicros); err != nil {
+		p.Fatal(err)
+	}
+}
+
 func (p *place) ask(nowMicros int64, key byte, count int32) policy.Answer {
 	p.Helper()
 	answers, err := decide(p.Context(), p.store, p.policy, policy.Key{key}, nowMicros, count)
@@ -149,7 +156,7 @@ func TestLose(t *testing.T) {
 	} {
 		p := newPlace(t, plenty, c.spec)
 		p.ask(100*second, 1, 7)
-		p.store.Lose(100 * second)
+		p.lose(100 * second)
 		for key, want := range map[byte]int64{1: c.remaining, 2: c.absent} {
 			if got := p.ask(102*second, key, 0); got.Remaining != want {
 				t.Errorf("%s: key %d has %d two seconds after the loss, want %d", name, key, got.Remaining, want)

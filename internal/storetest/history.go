@@ -24,7 +24,8 @@ const (
 )
 
 // history is a made-up life of a few policies of every kind: what is
-// installed, asked, settled, released and cleaned, and how the clock moves.
+// installed, asked, settled, released, cleaned and lost, and how the clock
+// moves.
 type history struct {
 	seed  uint64
 	steps []step
@@ -88,8 +89,10 @@ func (a *author) next() step {
 		return a.endOrRenew()
 	case percent < 83:
 		return a.move()
-	case percent < 96:
+	case percent < 95:
 		return followAdvice{offMicros: int64(a.random.IntN(3) - 1)}
+	case percent < 96:
+		return lose{}
 	default:
 		return a.install(a.random.IntN(slotsMax))
 	}

@@ -33,6 +33,7 @@ type shape struct {
 	algorithm  policy.Algorithm
 	strict     bool
 	durability policy.Durability
+	afterLoss  policy.AfterLoss
 	mode       policy.Mode
 	capacity   int64
 	n, d       int64 // token buckets: n/d tokens per microsecond
@@ -48,7 +49,7 @@ func (s shape) String() string {
 	if s.strict {
 		strict = "strict "
 	}
-	return fmt.Sprintf("%s %s %s%s, %s", s.durability, s.mode, strict, s.algorithm, rate)
+	return fmt.Sprintf("%s %s %s%s, %s, after a loss %s", s.durability, s.mode, strict, s.algorithm, rate, s.afterLoss)
 }
 
 // change is a policy change to the shape. For a token bucket refillTokens is n
@@ -63,7 +64,11 @@ func (s shape) change() (*policy.Change, error) {
 	case policy.FixedWindow, policy.SlidingWindowCounter, policy.SlidingWindowLog:
 		limit = window(s.algorithm, s.strict, s.capacity, seconds(s.spanMicros))
 	}
-	return changeTo(s.durability, s.mode, limit)
+	change, err := changeTo(s.durability, s.mode, limit)
+	if err == nil {
+		change.Spec.AfterLoss = s.afterLoss
+	}
+	return change, err
 }
 
 // kind makes up what all versions of a slot have in common.
@@ -99,6 +104,9 @@ func (a *author) shape(last shape) shape {
 	next.mode = policy.Enforce
 	if a.random.IntN(5) == 0 {
 		next.mode = policy.Shadow
+	}
+	if next.durability == policy.Fast {
+		next.afterLoss = policy.AfterLoss(a.random.IntN(2))
 	}
 	if next.algorithm == policy.TokenBucket {
 		bucket := a.bucket()

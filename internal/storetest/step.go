@@ -103,3 +103,18 @@ func (clean) play(g *game) *difference {
 }
 
 func (clean) simpler() []step { return nil }
+
+// lose is a crash of both stores.
+type lose struct{}
+
+func (lose) String() string { return "lose the fast state" }
+
+func (lose) play(g *game) *difference {
+	wantErr, gotErr := g.model.Lose(g.context, g.nowMicros), g.subject.Lose(g.context, g.nowMicros)
+	if wantErr != nil || gotErr != nil {
+		return g.differ("the model says %v, the subject %v", wantErr, gotErr)
+	}
+	return nil
+}
+
+func (lose) simpler() []step { return nil }

@@ -53,6 +53,10 @@ type Store interface {
 	// is like an absent key's, slots that have expired, outcomes whose retention
 	// is over - however many batches that takes, and says how much that was.
 	Clean(ctx context.Context, nowMicros int64) (deleted int, err error)
+
+	// Lose is a crash, after which the store has recovered at the instant: what
+	// fast policies keep is gone, but for slots.
+	Lose(ctx context.Context, nowMicros int64) error
 }
 
 // check is one guarantee. It gets a store of its own.
@@ -89,6 +93,7 @@ func checks() []check {
 	all = append(all, operationChecks()...)
 	all = append(all, settleChecks()...)
 	all = append(all, slotChecks()...)
+	all = append(all, lossChecks()...)
 	all = append(all, caseChecks()...)
 	all = append(all, windowCaseChecks()...)
 	return append(all, claimCaseChecks()...)

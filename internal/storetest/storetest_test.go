@@ -37,6 +37,7 @@ var faultyStores = map[string]func() Store{
 	"keeps a token of a refund":              func() Store { return stingy{newModel()} },
 	"renews slots that have expired":         func() Store { return lenient{newModel()} },
 	"says that every release is of a holder": func() Store { return agreeable{newModel()} },
+	"loses nothing in a crash":               func() Store { return steadfast{newModel()} },
 }
 
 func newModel() Store { return memstore.New(1 << 20) } // more than any test makes
@@ -51,7 +52,7 @@ func TestCompareFindsFaults(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			played := game{context: t.Context(), model: newModel(), subject: newFaulty()}
-			found := played.play(newHistory(1, defaultSteps, pace{stepsBack: true, operations: true, cleansPercent: 2}))
+			found := played.play(newHistory(2, defaultSteps, pace{stepsBack: true, operations: true, cleansPercent: 2}))
 			if found == nil {
 				t.Fatalf("a store that %s passes the comparison", fault)
 			}
