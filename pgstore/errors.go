@@ -31,8 +31,17 @@ func storeError(doing string, err error) *policy.StoreError {
 	return &policy.StoreError{Fault: fault(err), Doing: doing, Cause: err}
 }
 
-// fault reads an error of pgx.
+// errNoConn is where no connection of a pool was free in time.
+var errNoConn = errors.New("no connection was free within the bound")
+
+// isHeld says whether a call ran into its bound, and so did nothing.
+func isHeld(err error) bool { return err != nil && fault(err) == policy.StoreHeld }
+
+// fault reads an error of pgx, or of a pool.
 func fault(err error) policy.StoreFault {
+	if errors.Is(err, errNoConn) {
+		return policy.StoreHeld
+	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return policy.StoreUnreachable
 	}

@@ -40,6 +40,7 @@ func TestFaults(t *testing.T) {
 		"no answer":      {context.DeadlineExceeded, policy.StoreUnsure},
 		"broken off":     {io.ErrUnexpectedEOF, policy.StoreUnsure},
 		"another result": {errResult, policy.StoreUnsure},
+		"all are busy":   {errNoConn, policy.StoreHeld},
 		"wrapped":        {errors.Join(errors.New("x"), &pgconn.PgError{Code: stateLost}), policy.StoreStateLost},
 	} {
 		if got := fault(c.err); got != c.want {

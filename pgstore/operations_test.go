@@ -309,7 +309,7 @@ func TestWaitsOfSettlementsAndSlotsAreShort(t *testing.T) {
 	durable := b.install("durable", 0, shape{capacity: 10, durability: policy.Durable}, 0)
 	slots := b.install("slots", 0, shape{capacity: 2, seconds: "60", algorithm: policy.Concurrency}, 0)
 	verdicts := b.claim(session, second, operating("x", check(fast, 1, 3), check(durable, 1, 3)), claim(check(slots, 1, 1)))
-	slot := fmt.Sprintf("'%x'", verdicts[1].Parts[0].Slot.ID)
+	slot := fmt.Sprintf("'%s'", verdicts[1].Parts[0].Slot.ID)
 
 	conn := b.service() // the most patient there is
 	if _, err := conn.Exec(t.Context(), "SET statement_timeout = 0; SET lock_timeout = 0"); err != nil {

@@ -32,10 +32,6 @@ const controlTimeout = 5 * time.Second
 // shard is where all of one server's state is.
 const shard = 0
 
-// operationConnsMax bounds the pool for outcomes, settlements and slots: a
-// flood of them keeps no policy change waiting, and no lane.
-const operationConnsMax = 4
-
 // Config is what a Store is opened with.
 type Config struct {
 	URL         string        // connection string of PostgreSQL, not through a pooler that hides LISTEN
@@ -65,20 +61,22 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if s.pool, err = openPool(ctx, poolConfig, controlConnsMax, controlTimeout); err != nil {
 		return nil, err
 	}
-	if s.operations, err = openPool(ctx, poolConfig, operationConnsMax, config.CallTimeout); err != nil {
+	if s.operations, err = openPool(ctx, poolConfig, operationConnsMax, 0); err != nil {
 		s.pool.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// openPool makes a pool whose sessions begin with a bound of their own for
-// each statement.
+// openPool makes a pool. Its sessions begin with a bound of their own for each
+// statement, unless it is 0: then with that of sessions that decide.
 func openPool(ctx context.Context, config *pgxpool.Config, connsMax int32, bound time.Duration) (*pgxpool.Pool, error) {
 	config = config.Copy()
 	config.MaxConns = connsMax
-	for _, name := range []string{"statement_timeout", "lock_timeout"} {
-		config.ConnConfig.RuntimeParams[name] = fmt.Sprint(bound.Milliseconds())
+	if bound > 0 {
+		for _, name := range []string{"statement_timeout", "lock_timeout"} {
+			config.ConnConfig.RuntimeParams[name] = fmt.Sprint(bound.Milliseconds())
+		}
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -167,15 +165,6 @@ func (s *Store) control(ctx context.Context, doing string, work func(context.Con
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	return problem(doing, pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return work(ctx, tx) }))
-}
-
-// operate runs work about an operation, a slot or versions on a connection of
-// the pool for those, connecting included, within the bound of a call; there
-// is no transaction around its statements. Its errors are [*policy.Error].
-func (s *Store) operate(ctx context.Context, doing string, work func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
-	defer cancel()
-	return problem(doing, s.operations.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return work(ctx, conn.Conn()) }))
 }
 
 // problem makes what the work of a pool ended with into a [*policy.Error],

@@ -4,11 +4,13 @@
 -- Units: microseconds. Clock: clock_timestamp() once, under the lock; p_now instead, where the database is marked as a test
 --        clock.
 -- Locks: the key's row of ration.slot_parent, under which slots are acquired too: who acquires sees it expired, or renewed; then
---        the slot's row.
--- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; 57014 statement_timeout, with nothing renewed.
+--        the slot's row. Each is waited for 5 ms at most.
+-- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; with nothing renewed, to be called again: 55P03 a row was held, 57014
+--           statement_timeout.
 CREATE OR REPLACE FUNCTION ration.renew_slot_v1(p_shard int, p_slot uuid, p_now bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5ms'  -- why so short: see settle_v1
 AS $$
 DECLARE
     v_now     bigint;

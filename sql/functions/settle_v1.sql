@@ -11,15 +11,18 @@
 --        changed only while the charge's own window or entry counts, up to twice the limit.
 -- Units: tokens, microseconds.
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
--- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table.
+-- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table. Each is
+--        waited for 5 ms at most.
 -- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1; RN004 p_actual is NULL or below 0; with nothing settled, to be
---           called again: 55P03 a row was deleted meanwhile, 57014 statement_timeout.
+--           called again: 55P03 a row was held, or deleted meanwhile, 57014 statement_timeout.
 CREATE OR REPLACE FUNCTION ration.settle_v1(
     p_shard int, p_operation uuid, p_actual bigint, p_now bigint DEFAULT NULL,
     OUT o_status int, OUT o_at bigint, OUT o_policy int[], OUT o_version int[], OUT o_charged bigint[], OUT o_actual bigint[],
     OUT o_applied boolean[], OUT o_clamped boolean[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+-- While it waits for one row it holds others, for which decisions wait: far less than a decision may take.
+SET lock_timeout = '5ms'
 -- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_v1.
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off

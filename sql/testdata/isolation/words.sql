@@ -2,6 +2,11 @@
 -- tokens come back within years only. A key, and an operation id, is a letter up to f; 'a' and 'A' are two keys of the same
 -- first 64 bits. A table is that of script.durability.
 
+-- Who waits is what the scripts are about: here it is for as long as the other holds.
+ALTER FUNCTION ration.settle_v1 RESET lock_timeout;
+ALTER FUNCTION ration.release_slot_v1 RESET lock_timeout;
+ALTER FUNCTION ration.renew_slot_v1 RESET lock_timeout;
+
 CREATE FUNCTION empty() RETURNS void LANGUAGE sql AS $$
     TRUNCATE ration.policy, ration.policy_version, ration.bucket_fast, ration.bucket_durable, ration.window_fast, ration.window_durable,
              ration.log_fast, ration.log_durable, ration.slot_parent, ration.slot, ration.operation, ration.state_loss RESTART IDENTITY;
