@@ -32,6 +32,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	})
 }
 
-// PoolStat gives the state of the pool for policies and upkeep; the sessions
-// that decide are not of it, nor those about operations and slots.
-func (s *Store) PoolStat() *pgxpool.Stat { return s.pool.Stat() }
+// PoolStats gives the state of the pool for policies and upkeep, and of the one
+// about operations and slots; the sessions that decide are of neither.
+func (s *Store) PoolStats() (upkeep, operations *pgxpool.Stat) {
+	return s.pool.Stat(), s.operations.Stat()
+}

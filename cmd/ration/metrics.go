@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // registerProcess registers what tells of the process itself: the Go runtime,
-// the operating system's figures, the build, and the pool of connections.
+// the operating system's figures, the build, and the pools of connections.
 func registerProcess(registry prometheus.Registerer, store *pgstore.Store) error {
 	built := readBuild()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -27,7 +28,7 @@ func registerProcess(registry prometheus.Registerer, store *pgstore.Store) error
 	)
 }
 
-// poolCollector reads the state of the store's pool at every scrape.
+// poolCollector reads the state of the store's pools at every scrape.
 type poolCollector struct {
 	store *pgstore.Store
 
@@ -38,19 +39,19 @@ func newPoolCollector(store *pgstore.Store) *poolCollector {
 	return &poolCollector{
 		store: store,
 		connections: prometheus.NewDesc("ration_pool_connections",
-			"Connections of the pool for policies and upkeep, by state.", []string{"state"}, nil),
+			"Connections of a pool, by state.", []string{"pool", "state"}, nil),
 		connectionsMax: prometheus.NewDesc("ration_pool_connections_max",
-			"Connections that the pool may have.", nil, nil),
+			"Connections that a pool may have.", []string{"pool"}, nil),
 		acquires: prometheus.NewDesc("ration_pool_acquires_total",
-			"Connections taken from the pool.", nil, nil),
+			"Connections taken from a pool.", []string{"pool"}, nil),
 		waits: prometheus.NewDesc("ration_pool_waits_total",
-			"Connections that had to be waited for.", nil, nil),
+			"Connections that had to be waited for.", []string{"pool"}, nil),
 		waitSeconds: prometheus.NewDesc("ration_pool_wait_seconds_total",
-			"Time spent waiting for connections.", nil, nil),
+			"Time spent waiting for connections.", []string{"pool"}, nil),
 	}
 }
 
-// Describe gives the pool's metrics.
+// Describe gives the pools' metrics.
 func (c *poolCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{c.connections, c.connectionsMax, c.acquires, c.waits, c.waitSeconds} {
 		to <- desc
@@ -59,15 +60,20 @@ func (c *poolCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect gives the figures of now.
 func (c *poolCollector) Collect(to chan<- prometheus.Metric) {
-	stat := c.store.PoolStat()
-	gauge := func(desc *prometheus.Desc, value int32, labels ...string) {
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
+	upkeep, operations := c.store.PoolStats()
+	c.collect(to, "upkeep", upkeep)
+	c.collect(to, "operations", operations)
+}
+
+func (c *poolCollector) collect(to chan<- prometheus.Metric, pool string, stat *pgxpool.Stat) {
+	send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, kind, value, append([]string{pool}, labels...)...)
 	}
-	gauge(c.connections, stat.AcquiredConns(), "used")
-	gauge(c.connections, stat.IdleConns(), "idle")
-	gauge(c.connections, stat.ConstructingConns(), "connecting")
-	gauge(c.connectionsMax, stat.MaxConns())
-	to <- prometheus.MustNewConstMetric(c.acquires, prometheus.CounterValue, float64(stat.AcquireCount()))
-	to <- prometheus.MustNewConstMetric(c.waits, prometheus.CounterValue, float64(stat.EmptyAcquireCount()))
-	to <- prometheus.MustNewConstMetric(c.waitSeconds, prometheus.CounterValue, stat.EmptyAcquireWaitTime().Seconds())
+	send(c.connections, prometheus.GaugeValue, float64(stat.AcquiredConns()), "used")
+	send(c.connections, prometheus.GaugeValue, float64(stat.IdleConns()), "idle")
+	send(c.connections, prometheus.GaugeValue, float64(stat.ConstructingConns()), "connecting")
+	send(c.connectionsMax, prometheus.GaugeValue, float64(stat.MaxConns()))
+	send(c.acquires, prometheus.CounterValue, float64(stat.AcquireCount()))
+	send(c.waits, prometheus.CounterValue, float64(stat.EmptyAcquireCount()))
+	send(c.waitSeconds, prometheus.CounterValue, stat.EmptyAcquireWaitTime().Seconds())
 }

@@ -104,8 +104,12 @@ func TestHealthAndMetrics(t *testing.T) {
 			t.Errorf("readiness does not list %s:\n%s", check, list)
 		}
 	}
-	if i.metric(t, "ration_pool_connections_max") == "" || i.metric(t, "go_goroutines") == "" {
-		t.Error("metrics of the pool or the runtime are missing")
+	for _, series := range []string{
+		`ration_pool_connections_max{pool="upkeep"}`, `ration_pool_connections{pool="operations",state="used"}`, "go_goroutines",
+	} {
+		if i.metric(t, series) == "" {
+			t.Errorf("%s is missing", series)
+		}
 	}
 	if code, _, _ := command(t, nil, "", "health", i.metrics+"/nothing"); code != exitFailed {
 		t.Errorf("health of a 404 exits %d", code)
