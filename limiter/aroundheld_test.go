@@ -77,6 +77,48 @@ func TestWhatTakesTooLongIsHalved(t *testing.T) {
 	})
 }
 
+// A store that gets little done is sent little, so that callers who do not wait
+// for long have their answers; and more, little by little, when it gets more
+// done.
+func TestALaneGoesAtTheStoresPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.installBoth(t, 1000, 1_000_000)
+		r := start(t, s, func(c *limiter.Config) { c.QueueMax, c.BatchAsksMax = 1000, limiter.BatchAsksBound })
+		s.breaks(func(c sentCall) error {
+			if len(c.claims.Claims) > 3 {
+				<-time.After(bound)
+				return fault(policy.StoreHeld)
+			}
+			return nil
+		})
+		_, accountsAndUsers := manyAccounts(20)
+		decided := func() (count int) {
+			for _, got := range r.claimTogether(accountsAndUsers...) {
+				if got.Err == nil {
+					count++
+				}
+			}
+			<-time.After(time.Second) // until the lane is free
+			return count
+		}
+		for round := range 20 {
+			if count := decided(); round >= 5 && count < 2 {
+				t.Errorf("round %d: %d are decided", round, count)
+			}
+		}
+		s.freeClaims()
+		for range 10 {
+			decided()
+		}
+		s.calls()
+		if count, sizes := decided(), s.sizes()[decideWait]; count != 20 || !slices.Equal(sizes, []int{20}) {
+			t.Errorf("%d are decided by calls of %v claims, want 20 by one", count, sizes)
+		}
+	})
+}
+
 // What only may have been held is forgotten when it is decided, also by a
 // denial, which locks nothing.
 func TestADenialEndsAGuess(t *testing.T) {

@@ -24,10 +24,11 @@ const logsMax = 32
 // claims makes batches of calls of the general path, in order of arrival.
 type claims struct {
 	checksMax  int
+	groupsMax  int // of the batch in hand, as what follows
 	groups     []group
-	checks     int                // of the batch in hand
-	logs       int                // the same of sliding window logs
-	operations map[policy.Key]int // the group of each in the batch in hand
+	checks     int
+	logs       int                // sliding window logs
+	operations map[policy.Key]int // the group of each
 
 	batch    policy.Claims
 	verdicts policy.Verdicts
@@ -46,8 +47,9 @@ func newClaims(config *Config) *claims {
 // claim does not fit any more, none behind it does: a claim on many policies is
 // not overtaken for ever by claims on few. A claim on more than a batch should
 // have goes alone.
-func (b *claims) take(waiting []*call) (groups []group, rest []*call) {
+func (b *claims) take(waiting []*call, groupsMax int) (groups []group, rest []*call) {
 	b.release()
+	b.groupsMax = min(claimsMax, groupsMax)
 	rest = waiting[:0]
 	for i, c := range waiting {
 		if !b.hasRoom(c.claim) {
@@ -65,7 +67,7 @@ func (b *claims) take(waiting []*call) (groups []group, rest []*call) {
 // hasRoom says whether a claim fits beside those of the batch in hand.
 func (b *claims) hasRoom(c *claim) bool {
 	return len(b.groups) == 0 ||
-		len(b.groups) < claimsMax && b.checks+len(c.Checks) <= b.checksMax && b.logs+c.logs() <= logsMax
+		len(b.groups) < b.groupsMax && b.checks+len(c.Checks) <= b.checksMax && b.logs+c.logs() <= logsMax
 }
 
 // place puts a call into the group of the claim that it repeats, or makes one

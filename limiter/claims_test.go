@@ -32,6 +32,7 @@ func TestEveryCallOfClaimsIsFitForTheStore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		checksMax := rapid.IntRange(1, 200).Draw(t, "checksMax")
+		groupsMax := rapid.IntRange(1, 100).Draw(t, "groupsMax")
 		b := newClaims(&Config{BatchAsksMax: checksMax})
 		var waiting, order []*call
 		for range rapid.IntRange(0, 300).Draw(t, "calls") {
@@ -46,8 +47,8 @@ func TestEveryCallOfClaimsIsFitForTheStore(t *testing.T) {
 		batches := make(map[*call]int) // that each call went with, from 1
 		for batch := 1; len(waiting) > 0; batch++ {
 			before := len(waiting)
-			groups, rest := b.take(waiting)
-			checkClaims(t, groups, checksMax)
+			groups, rest := b.take(waiting, groupsMax)
+			checkClaims(t, groups, checksMax, min(claimsMax, groupsMax))
 			for _, g := range groups {
 				for c := g.first; c != nil; c = c.next {
 					if batches[c] != 0 {
@@ -86,9 +87,9 @@ func TestEveryCallOfClaimsIsFitForTheStore(t *testing.T) {
 }
 
 // checkClaims checks what the store is promised of one call.
-func checkClaims(t *rapid.T, groups []group, checksMax int) {
-	if len(groups) > claimsMax {
-		t.Fatalf("%d claims, at most %d", len(groups), claimsMax)
+func checkClaims(t *rapid.T, groups []group, checksMax, groupsMax int) {
+	if len(groups) > groupsMax {
+		t.Fatalf("%d claims, at most %d", len(groups), groupsMax)
 	}
 	checks, logs, operations := 0, 0, map[policy.Key]bool{}
 	for _, g := range groups {

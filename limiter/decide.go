@@ -49,6 +49,7 @@ func (l *lane) decide(ctx context.Context, groups []group) {
 	if len(held) > 0 {
 		l.decideHeld(ctx, held)
 	}
+	l.pace.ended(len(groups))
 }
 
 // decideNeighbours decides groups of which none is known to be held.
@@ -76,6 +77,10 @@ func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []
 	if isFault(err, policy.StoreStateLost) && l.recover(ctx) && !l.late() {
 		stale, err = l.call(ctx, path, groups)
 	}
+	tooMuch := isFault(err, policy.StoreHeld) && path == skippingHeld // which waits for nobody
+	if tooMuch {
+		l.pace.slow(len(groups))
+	}
 	switch {
 	case err == nil && stale:
 		l.matchAgain(groups)
@@ -84,9 +89,9 @@ func (l *lane) attempt(ctx context.Context, path path, groups []group) (again []
 	case isFault(err, policy.StoreHeld) && path.waitsForAll():
 		l.guess(groups)
 		l.aroundHeld(ctx, groups)
-	case len(groups) > 1 && (isFault(err, policy.StoreFaulty) || isFault(err, policy.StoreHeld) && path == skippingHeld):
-		// Something in the batch cannot be decided, or all of it takes longer than a call may, though it waits for nobody.
-		// That must not fail its neighbours, so the batch is halved until it is alone.
+	case len(groups) > 1 && (isFault(err, policy.StoreFaulty) || tooMuch):
+		// Something in the batch cannot be decided, or all of it takes longer than a call may. That must not fail the
+		// neighbours, so the batch is halved until it is alone.
 		half := len(groups) / 2
 		return append(l.attempt(ctx, path, groups[:half]), l.attempt(ctx, path, groups[half:])...)
 	case isFault(err, policy.StoreHeld) && path == alone:
@@ -124,8 +129,10 @@ func (l *lane) aroundHeld(ctx context.Context, groups []group) {
 // skipHeld decides groups without the rows that others hold, and gives those
 // that it left.
 func (l *lane) skipHeld(ctx context.Context, groups []group) (rest []group) {
-	for part := range slices.Chunk(groups, l.kind.skippedMax()) {
-		rest = append(rest, l.attempt(ctx, skippingHeld, part)...)
+	for len(groups) > 0 {
+		n := min(len(groups), l.kind.skippedMax(), l.pace.max())
+		rest = append(rest, l.attempt(ctx, skippingHeld, groups[:n])...)
+		groups = groups[n:]
 	}
 	return rest
 }

@@ -86,9 +86,10 @@ func (g *group) name() (name policy.Key) {
 // gathering makes groups of calls that each ask one token bucket. Its buffers
 // are used again and again; none of them keeps a call alive.
 type gathering struct {
-	asksMax int
-	groups  []group
-	byKey   map[policy.Key]int
+	asksMax   int
+	groupsMax int // of the batch in hand
+	groups    []group
+	byKey     map[policy.Key]int
 }
 
 func newGathering(asksMax int) *gathering {
@@ -96,9 +97,10 @@ func newGathering(asksMax int) *gathering {
 }
 
 // take makes the groups of one batch, ascending by key; see [batcher].
-func (g *gathering) take(waiting []*call) (groups []group, rest []*call) {
+func (g *gathering) take(waiting []*call, groupsMax int) (groups []group, rest []*call) {
 	g.release()
 	clear(g.byKey)
+	g.groupsMax = min(g.asksMax, groupsMax)
 	rest = waiting[:0]
 	var generation int64
 	for _, c := range waiting {
@@ -131,7 +133,7 @@ func (g *gathering) place(c *call, generation int64) bool {
 	case known && !g.groups[place].accepts(c):
 		g.groups[place].closed = true
 		return false
-	case !known && len(g.groups) == g.asksMax:
+	case !known && len(g.groups) == g.groupsMax:
 		return false
 	case !c.state.CompareAndSwap(queued, sent):
 		return true

@@ -27,6 +27,7 @@ func TestEveryBatchIsFitForTheStore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		asksMax := rapid.IntRange(1, 5).Draw(t, "asksMax")
+		groupsMax := rapid.IntRange(1, 7).Draw(t, "groupsMax")
 		g := newGathering(asksMax)
 		var waiting []*call
 		var order []*call // of arrival
@@ -42,8 +43,8 @@ func TestEveryBatchIsFitForTheStore(t *testing.T) {
 		batches := make(map[*call]int) // that each call went with, from 1
 		for batch := 1; len(waiting) > 0; batch++ {
 			before := len(waiting)
-			groups, rest := g.take(waiting)
-			checkBatch(t, groups, asksMax)
+			groups, rest := g.take(waiting, groupsMax)
+			checkBatch(t, groups, min(asksMax, groupsMax))
 			for _, group := range groups {
 				for c := group.first; c != nil; c = c.next {
 					if batches[c] != 0 {
@@ -118,7 +119,7 @@ func TestCallersOfAGroupAreInOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	waiting := []*call{waitingCall(1, 2, false, 1), waitingCall(1, 2, false, 1), waitingCall(1, 2, false, 1)}
 	want := append([]*call(nil), waiting...)
-	groups, _ := newGathering(4).take(waiting)
+	groups, _ := newGathering(4).take(waiting, BatchAsksBound)
 	c := groups[0].first
 	for i := range want {
 		if c != want[i] {

@@ -59,12 +59,12 @@ func (k kind) function(p path) function {
 // batcher makes the batches of a kind of lane, in the terms of its functions
 // of the store.
 type batcher interface {
-	// take makes the groups of one batch from the waiting calls, and gives the
-	// calls that have to wait on, in order. All calls of a batch are of one
+	// take makes at most groupsMax groups, at least 1, from the waiting calls, and
+	// gives the calls that have to wait on, in order. All calls of a batch are of one
 	// generation, that of the first; others wait. Calls whose callers left are
 	// gone. The groups are valid until the next take; release lets go of them
 	// before.
-	take(waiting []*call) (groups []group, rest []*call)
+	take(waiting []*call, groupsMax int) (groups []group, rest []*call)
 
 	// release lets go of the calls of the last batch.
 	release()

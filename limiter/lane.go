@@ -20,6 +20,7 @@ type lane struct {
 	held    heldKeys
 	apart   []group // of the batch in hand, what may still be held
 	parking parking
+	pace    pace
 	outage  outage
 
 	until time.Time // nobody waits longer for the batch in hand
@@ -51,7 +52,7 @@ func (l *lane) run(ctx context.Context) {
 		}
 		for l.unpark(); l.collect(); l.unpark() {
 			before := len(l.backlog)
-			groups, rest := l.batcher.take(l.backlog)
+			groups, rest := l.batcher.take(l.backlog, l.pace.max())
 			l.backlog = rest
 			l.taken(before - len(rest))
 			if len(groups) > 0 {
