@@ -1554,7 +1554,11 @@ BEGIN
     v_now := ration.clock_v1(p_now);
     SELECT count(*) INTO v_fast FROM ration.policy AS p WHERE p.durability = 'fast' AND p.algorithm <> 'concurrency';
     WITH empty AS (
-        UPDATE ration.policy_version AS v SET idle_balance = 0, idle_at = greatest(v_now, v.idle_at)
+        -- Nothing goes back behind where it stood; an empty log stands nowhere.
+        UPDATE ration.policy_version AS v
+        SET idle_balance = 0,
+            idle_at = CASE WHEN ration.state_place_v1(p.algorithm, p.strict, p.durability) >= 5 AND v.idle_balance = v.capacity_units
+                           THEN v_now ELSE greatest(v_now, v.idle_at) END
         FROM ration.policy AS p
         WHERE v.number = p.number AND v.version = p.version AND p.durability = 'fast' AND p.algorithm <> 'concurrency'
           AND v.content ->> 'afterLoss' = 'empty'
