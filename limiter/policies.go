@@ -49,8 +49,9 @@ type follower struct {
 	current atomic.Pointer[inForce]
 	kick    chan struct{} // holds one wish to look
 
-	mu   sync.Mutex
-	next *look // the one that has not begun: who wishes now waits for it
+	mu      sync.Mutex
+	running *look // the one that has begun and not ended, nil where none has
+	next    *look // the one that has not begun: who wishes now waits for it
 
 	// run's own.
 	known     int64 // the generation that installed is of, 0 when it is not complete
@@ -118,9 +119,12 @@ func (f *follower) refresh() {
 func (f *follower) look(ctx context.Context) error {
 	f.mu.Lock()
 	look := f.next
-	f.next = newLook()
+	f.running, f.next = look, newLook()
 	f.mu.Unlock()
 	look.err = f.load(ctx)
+	f.mu.Lock()
+	f.running = nil
+	f.mu.Unlock()
 	close(look.ended)
 	return look.err
 }
@@ -155,28 +159,42 @@ func (f *follower) load(ctx context.Context) error {
 }
 
 // other looks at the store's policies and says whether the set in force is now
-// of another generation than the given one. It says no when a look finds none,
-// or none ends before the deadline and before ctx does.
+// of another generation than the given one. The look under way may be what
+// brings it, as after a notification; only one that began later says no. So do
+// the deadline and the end of ctx.
 func (f *follower) other(ctx context.Context, generation int64, deadline time.Time) bool {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
+	look := f.nextLook()
 	for {
-		look := f.nextLook()
+		underWay := f.underWay()
 		if f.current.Load().Generation() != generation {
 			return true
 		}
 		f.refresh() // after nextLook: no earlier look takes the wish away
 		select {
+		case <-underWay:
 		case <-look.ended:
 			if look.err == nil {
 				return f.current.Load().Generation() != generation
 			}
+			look = f.nextLook()
 		case <-timer.C:
 			return false
 		case <-ctx.Done():
 			return false
 		}
 	}
+}
+
+// underWay is closed when the look that has begun ends; nil where none has.
+func (f *follower) underWay() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running == nil {
+		return nil
+	}
+	return f.running.ended
 }
 
 // nextLook gives the look that has not begun.

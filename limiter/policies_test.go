@@ -165,6 +165,38 @@ func TestMatchingAgainIsBoundedByTheDeadline(t *testing.T) {
 	})
 }
 
+// A look that is under way when a request meets a change may be what brings it:
+// nobody waits for one more.
+func TestTheLookUnderWayIsEnough(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.install(t, "op", 10, "")
+		policies, r := follow(t, s)
+		synctest.Wait()
+		changed := s.install(t, "op", 20, "")
+		generation, _ := s.Generation(t.Context())
+		loads := 0
+		policies.says(func(int64) (int64, []*policy.Installed, error) {
+			if loads++; loads == 1 {
+				<-time.After(10 * time.Millisecond)
+			} else {
+				<-time.After(time.Hour)
+			}
+			return generation, []*policy.Installed{changed}, nil
+		})
+		r.Refresh()
+		synctest.Wait()
+		begun := time.Now()
+		if d := r.ask(request("op", "A", 1)).is(true, 9); d.Policy != changed {
+			t.Errorf("decided under version %d", d.Policy.Version)
+		}
+		if waited := time.Since(begun); waited != 10*time.Millisecond {
+			t.Errorf("it waited for %s", waited)
+		}
+	})
+}
+
 // Policies may change many times while a request waits: it is decided when they
 // rest.
 func TestManyChangesInARowFailNobody(t *testing.T) {
