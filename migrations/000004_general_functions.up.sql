@@ -1195,7 +1195,8 @@ END $$;
 --        that charged, tokens before and after, whether the key's state was changed, and whether the extra charge went
 --        beyond what a key can owe and was cut there.
 --        A bucket is credited or charged as it stands now, from minus to plus its capacity. A window or a log is
---        changed only while the charge's own window or entry counts, up to twice the limit.
+--        changed only while the charge's own window or entry counts, up to twice the limit. Fast state is not changed for
+--        what was charged before it was last lost.
 -- Units: tokens, microseconds.
 -- Clock: clock_timestamp() once, after the locks; p_now instead, where the database is marked as a test clock.
 -- Locks: the operation's row; then rows of state, in the order of state_place_v1, ascending by key in each table. Each is
@@ -1220,6 +1221,7 @@ AS $$
 DECLARE
     v_operation ration.operation;
     v_parts     ration.operation_part[];  -- what was charged, in the order of the decision
+    v_counted   ration.operation_part[];  -- the same, NULL for those that were lost in a crash
     v_places    int[];                    -- of the parts that this settlement may change
     v_policies  int[];
     v_keys      uuid[];
@@ -1254,12 +1256,19 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'a row was deleted meanwhile: call again';
         END IF;
         o_at := ration.clock_v1(p_now);
+        v_counted := v_parts;
+        IF v_operation.decided_at < (SELECT max(l.found_at) FROM ration.state_loss AS l) THEN
+            -- What it was charged in fast state was lost with it: what stands there now never counted that.
+            v_counted := ARRAY(SELECT CASE WHEN s.place IN (1, 3, 5) THEN NULL ELSE v_parts[i] END
+                               FROM generate_subscripts(v_parts, 1) AS i LEFT JOIN ration.settling_v1(v_parts) AS s ON s.part = i
+                               ORDER BY i);
+        END IF;
         -- New statements see every row as the lock holders before us left it.
         SELECT coalesce(b.o_applied || w.o_applied || l.o_applied, '{}'), coalesce(b.o_clamped || w.o_clamped || l.o_clamped, '{}')
         INTO v_applied, v_clamped
-        FROM ration.settle_buckets_v1(p_shard, v_parts, p_actual, o_at) AS b,
-             ration.settle_windows_v1(p_shard, v_parts, p_actual, o_at) AS w,
-             ration.settle_logs_v1(p_shard, v_parts, p_actual, o_at) AS l;
+        FROM ration.settle_buckets_v1(p_shard, v_counted, p_actual, o_at) AS b,
+             ration.settle_windows_v1(p_shard, v_counted, p_actual, o_at) AS w,
+             ration.settle_logs_v1(p_shard, v_counted, p_actual, o_at) AS l;
         SELECT array_agg(ROW (e.policy, e.version, e.cost, CASE WHEN e.priced AND e.slot IS NULL THEN p_actual ELSE e.cost END,
                               e.ordinality = ANY (v_applied), e.ordinality = ANY (v_clamped))::ration.settled_part ORDER BY e.ordinality)
         INTO v_operation.settled

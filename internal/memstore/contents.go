@@ -87,6 +87,7 @@ func (s *Store) Lose(_ context.Context, nowMicros int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	s.lostAtMicros = max(s.lostAtMicros, nowMicros)
 	for _, held := range s.policies {
 		if held.policy.Spec.Durability != policy.Fast || held.limit.algorithm == policy.Concurrency {
 			continue

@@ -85,7 +85,7 @@ func (s *Store) Settle(_ context.Context, settlement policy.Settlement, nowMicro
 		op.settledCost = settlement.ActualCost
 		op.settled = &policy.Settled{Status: policy.SettleReplayed, AtMicros: nowMicros}
 		for _, part := range op.charged {
-			op.settled.Parts = append(op.settled.Parts, s.settlePart(part, settlement.ActualCost, nowMicros))
+			op.settled.Parts = append(op.settled.Parts, s.settlePart(op, part, settlement.ActualCost, nowMicros))
 		}
 		return op.settledAs(policy.SettleDone), nil
 	case op.settledCost != settlement.ActualCost:
@@ -115,7 +115,7 @@ func (op *operation) settledAs(status policy.SettleStatus) policy.Settled {
 }
 
 // settlePart replaces one policy's charge.
-func (s *Store) settlePart(part chargedPart, actual, nowMicros int64) policy.SettledPart {
+func (s *Store) settlePart(op *operation, part chargedPart, actual, nowMicros int64) policy.SettledPart {
 	held := part.place.ledger
 	settled := policy.SettledPart{
 		Policy: held.policy.ID, Version: part.version, Charged: part.cost, Actual: part.cost,
@@ -124,6 +124,9 @@ func (s *Store) settlePart(part chargedPart, actual, nowMicros int64) policy.Set
 		return settled
 	}
 	settled.Actual = actual
+	if op.verdict.AtMicros < s.lostAtMicros && held.policy.Spec.Durability == policy.Fast {
+		return settled // lost with all that was charged
+	}
 	at, before := s.find(held, part.place.key)
 	if at.overflow != part.place.overflow {
 		return settled // what was charged elsewhere is not given back here

@@ -35,6 +35,8 @@ type Store struct {
 	byID       map[string]*ledger
 	operations map[policy.Key]*operation
 	slots      map[policy.SlotID]place
+
+	lostAtMicros int64 // when the fast state was last lost
 }
 
 // New makes an empty store of at most entriesMax keys, as many slots and as

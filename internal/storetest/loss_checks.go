@@ -7,6 +7,7 @@ func lossChecks() []check {
 	return []check{
 		{"a crash takes what fast policies keep, but no slots", lossTakesFastState},
 		{"after a crash nothing is left where the policy says so", lossLeavesNothing},
+		{"what a crash took is not settled in what came after", lossIsNotSettled},
 	}
 }
 
@@ -30,6 +31,36 @@ func lossTakesFastState(s *scene) {
 		want := int64(7)
 		if forgets[i] {
 			want = 10
+		}
+		if part.Remaining != want {
+			s.Errorf("policy %s: %d left, want %d", checks[i].Policy.ID, part.Remaining, want)
+		}
+	}
+}
+
+func lossIsNotSettled(s *scene) {
+	checks := s.onEach(20, 4)
+	s.operates(0, "before", checks...)
+	forgets := s.loses(second, checks)
+	s.operates(second, "after", checks...)
+	for _, settled := range []struct {
+		id     string
+		actual int64
+	}{{"before", 10}, {"after", 0}} {
+		for i, part := range s.settle(second, settled.id, settled.actual, policy.SettleDone).Parts {
+			counts := checks[i].Policy.Spec.Limit.Algorithm != policy.Concurrency && (settled.id == "after" || !forgets[i])
+			if part.Applied != counts || part.Clamped {
+				s.Errorf("policy %s, decided %s the loss: %+v, want applied %t", part.Policy, settled.id, part, counts)
+			}
+		}
+	}
+	for i, part := range s.peekAt(second, checks...).Parts {
+		want := int64(10) // what came before it was settled to 10, what came after to nothing
+		switch {
+		case forgets[i]:
+			want = 20
+		case checks[i].Policy.Spec.Limit.Algorithm == policy.Concurrency:
+			want = 12
 		}
 		if part.Remaining != want {
 			s.Errorf("policy %s: %d left, want %d", checks[i].Policy.ID, part.Remaining, want)
