@@ -6,6 +6,20 @@ REVOKE SELECT ON ration.operation, ration.slot_parent, ration.slot FROM ration_s
 
 DROP VIEW ration.log_now, ration.slot_now, ration.window_now;
 
+-- bucket_now: every stored bucket as it is at this instant: the whole tokens it holds and when it is full. For people;
+-- it reads without locks. A key that is not listed is an idle bucket. Find a caller's row by
+-- key = ration.bucket_key(policy, attributes).
+CREATE OR REPLACE VIEW ration.bucket_now AS
+SELECT p.id::text AS policy, b.key, b.shard, p.durability, b.version AS settled_version, p.version AS policy_version,
+       greatest(0, held.balance / p.d) AS tokens, p.capacity,
+       to_timestamp((clock.now + ration.wait_v1(p.capacity_units - held.balance, p.n, b.at - clock.now)) / 1000000.0) AS full_at
+FROM (SELECT f.shard, f.key, f.policy, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+      UNION ALL
+      SELECT d.shard, d.key, d.policy, d.version, d.balance, d.at FROM ration.bucket_durable AS d) AS b
+JOIN ration.policy AS p ON p.number = b.policy
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+CROSS JOIN LATERAL (SELECT ration.balance_at_v1(b.policy, b.version, b.balance, b.at, clock.now) AS balance) AS held;
+
 DROP FUNCTION ration.clean_operations_v1, ration.clean_slot_parents_v1, ration.clean_slots_v1, ration.clean_logs_v1,
     ration.clean_windows_v1, ration.stretch_v1, ration.renew_slot_v1, ration.release_slot_v1, ration.settle_v1,
     ration.settle_logs_v1, ration.settle_windows_v1, ration.settle_buckets_v1, ration.settling_v1,
@@ -13,7 +27,8 @@ DROP FUNCTION ration.clean_operations_v1, ration.clean_slot_parents_v1, ration.c
     ration.decide_figures_v1, ration.decide_read_v1, ration.decide_replay_v1, ration.decide_guard_v1,
     ration.idle_log_v1, ration.log_wait_v1, ration.log_mark_v1, ration.log_live_v1, ration.log_charged_v1,
     ration.segment_v1, ration.window_wait_v1, ration.window_room_v1, ration.window_at_v1, ration.window_start_v1,
-    ration.state_place_v1, ration.advisory_key_v1, ration.list_v1, ration.ready_v1, ration.slot_log_v1;
+    ration.state_place_v1, ration.advisory_key_v1, ration.list_v1, ration.ready_v1, ration.slot_log_v1,
+    ration.instant_v1;
 
 -- guard_v1: what stands before every decision: isolation level, shape of the arguments, life of the fast state,
 -- generation. Answers whether the call may decide: false means that it was matched under another generation.

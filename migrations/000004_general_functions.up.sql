@@ -3,6 +3,16 @@
 
 UPDATE ration.schema_version SET minor = 1;
 
+-- instant_v1: the instant after a wait, for people: infinity, where that is beyond what microseconds can say.
+--
+-- Units: microseconds since 1970 (UTC), microseconds.
+-- Clock: none, the instant is given. Locks: none. SQLSTATE: none: a deep debt takes longer than there is time.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.instant_v1(p_from bigint, p_wait bigint)
+RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN p_wait > 9223372036854775807 - p_from THEN 'infinity'::timestamptz
+            ELSE to_timestamp((p_from + p_wait) / 1000000.0) END;
+
 -- slot_log_v1: the live slots of a concurrency key that expire first, as a log: pairs of expiry and cost, ascending by expiry.
 --
 -- Arguments: p_count is how many at most; as many as the units that are lacking are enough, since each holds one at least.
@@ -1702,11 +1712,25 @@ BEGIN
     PERFORM pg_notify('ration_policy', o_generation::text);
 END $$;
 
+-- bucket_now: every stored bucket as it is at this instant: the whole tokens it holds and when it is full. For people;
+-- it reads without locks. A key that is not listed is an idle bucket. Find a caller's row by
+-- key = ration.bucket_key(policy, attributes).
+CREATE OR REPLACE VIEW ration.bucket_now AS
+SELECT p.id::text AS policy, b.key, b.shard, p.durability, b.version AS settled_version, p.version AS policy_version,
+       greatest(0, held.balance / p.d) AS tokens, p.capacity,
+       ration.instant_v1(clock.now, ration.wait_v1(p.capacity_units - held.balance, p.n, b.at - clock.now)) AS full_at
+FROM (SELECT f.shard, f.key, f.policy, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+      UNION ALL
+      SELECT d.shard, d.key, d.policy, d.version, d.balance, d.at FROM ration.bucket_durable AS d) AS b
+JOIN ration.policy AS p ON p.number = b.policy
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+CROSS JOIN LATERAL (SELECT ration.balance_at_v1(b.policy, b.version, b.balance, b.at, clock.now) AS balance) AS held;
+
 -- log_now: every stored key of sliding window logs and strict sliding window counters as it is at this instant: what is used
 -- of its limit and when nothing is any more. For people; it reads without locks. A key that is not listed is idle.
 CREATE OR REPLACE VIEW ration.log_now AS
 SELECT p.id::text AS policy, l.key, l.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
-       to_timestamp((clock.now + f.reset_after) / 1000000.0) AS full_at
+       ration.instant_v1(clock.now, f.reset_after) AS full_at
 FROM (SELECT f.shard, f.key, f.policy, f.entries FROM ration.log_fast AS f
       UNION ALL
       SELECT d.shard, d.key, d.policy, d.entries FROM ration.log_durable AS d) AS l
@@ -1721,7 +1745,7 @@ CROSS JOIN LATERAL ration.decide_figures_v1(
 -- slot_now: every live slot: whose it is, how much of its key's limit it holds and when it expires. For people; it reads
 -- without locks.
 CREATE OR REPLACE VIEW ration.slot_now AS
-SELECT p.id::text AS policy, s.key, s.shard, s.id AS slot, s.cost, p.capacity, to_timestamp(s.expires_at / 1000000.0) AS expires_at
+SELECT p.id::text AS policy, s.key, s.shard, s.id AS slot, s.cost, p.capacity, ration.instant_v1(s.expires_at, 0) AS expires_at
 FROM ration.slot AS s
 JOIN ration.policy AS p ON p.number = s.policy
 CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
@@ -1732,7 +1756,7 @@ WHERE s.expires_at > clock.now;
 -- counters, are in log_now.
 CREATE OR REPLACE VIEW ration.window_now AS
 SELECT p.id::text AS policy, w.key, w.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
-       to_timestamp((clock.now + f.reset_after) / 1000000.0) AS full_at
+       ration.instant_v1(clock.now, f.reset_after) AS full_at
 FROM (SELECT f.shard, f.key, f.policy, f.start, f.current, f.previous FROM ration.window_fast AS f
       UNION ALL
       SELECT d.shard, d.key, d.policy, d.start, d.current, d.previous FROM ration.window_durable AS d) AS w
@@ -1759,7 +1783,7 @@ GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slo
 GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
     ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1,
     ration.window_start_v1, ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1,
-    ration.log_wait_v1, ration.decide_figures_v1
+    ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
     TO ration_service, ration_operator, ration_reader;
 
 GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,

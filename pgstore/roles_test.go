@@ -167,3 +167,23 @@ func TestBucketNow(t *testing.T) {
 		t.Errorf("found %s by its key", got)
 	}
 }
+
+// However deep one key is in debt, the views show all others.
+func TestViewsShowTheDeepestDebt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	deep := b.install("deep", 0, shape{capacity: 146_230}, 0) // as large as one that earns a token a year may be
+	b.claim(b.session(), second, operating("x", check(deep, 1, 1)), claim(check(deep, 2, 1)))
+	if settled := b.settle(second, "x", policy.CostMax); !settled.Parts[0].Clamped {
+		t.Errorf("%+v", settled)
+	}
+	got := scalar[string](b, "SELECT string_agg(format('%s %s', n.tokens, isfinite(n.full_at)), '; ' ORDER BY n.tokens) FROM ration.bucket_now AS n")
+	if got != "0 f; 146230 t" { // by now the other has earned what it spent
+		t.Errorf("one in debt and one that is not: %s", got)
+	}
+	for wait, want := range map[string]bool{"9223372036854775806": true, "9223372036854775807": false} {
+		if got := scalar[bool](b, "SELECT isfinite(ration.instant_v1(1, "+wait+"))"); got != want {
+			t.Errorf("a wait of %s ends in time: %t", wait, got)
+		}
+	}
+}

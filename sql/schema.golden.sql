@@ -265,6 +265,7 @@ function decide_write_v1(p_shard integer, p_now bigint, p_places integer[], p_ke
 function fold_case_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
 function idle_log_v1(p_policy ration.policy) returns bigint[] language sql immutable parallel safe
+function instant_v1(p_from bigint, p_wait bigint) returns timestamp with time zone language sql immutable parallel safe
 function key_address_v1(p_address inet, p_bits_v4 integer, p_bits_v6 integer, OUT name text, OUT value bytea) returns record language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function key_field_v1(p_field bytea) returns bytea language sql immutable parallel safe strict
 function list_v1(p_values anyarray, p_length integer) returns boolean language sql immutable parallel safe
@@ -334,6 +335,9 @@ function decide_v1(integer, bigint, uuid[], uuid[], bigint[], boolean[], integer
 function fold_case_v1(text) to ration_operator: EXECUTE
 function fold_case_v1(text) to ration_reader: EXECUTE
 function fold_case_v1(text) to ration_service: EXECUTE
+function instant_v1(bigint, bigint) to ration_operator: EXECUTE
+function instant_v1(bigint, bigint) to ration_reader: EXECUTE
+function instant_v1(bigint, bigint) to ration_service: EXECUTE
 function key_address_v1(inet, integer, integer) to ration_operator: EXECUTE
 function key_address_v1(inet, integer, integer) to ration_reader: EXECUTE
 function key_address_v1(inet, integer, integer) to ration_service: EXECUTE

@@ -4,7 +4,7 @@
 CREATE OR REPLACE VIEW ration.bucket_now AS
 SELECT p.id::text AS policy, b.key, b.shard, p.durability, b.version AS settled_version, p.version AS policy_version,
        greatest(0, held.balance / p.d) AS tokens, p.capacity,
-       to_timestamp((clock.now + ration.wait_v1(p.capacity_units - held.balance, p.n, b.at - clock.now)) / 1000000.0) AS full_at
+       ration.instant_v1(clock.now, ration.wait_v1(p.capacity_units - held.balance, p.n, b.at - clock.now)) AS full_at
 FROM (SELECT f.shard, f.key, f.policy, f.version, f.balance, f.at FROM ration.bucket_fast AS f
       UNION ALL
       SELECT d.shard, d.key, d.policy, d.version, d.balance, d.at FROM ration.bucket_durable AS d) AS b

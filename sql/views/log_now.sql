@@ -2,7 +2,7 @@
 -- of its limit and when nothing is any more. For people; it reads without locks. A key that is not listed is idle.
 CREATE OR REPLACE VIEW ration.log_now AS
 SELECT p.id::text AS policy, l.key, l.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
-       to_timestamp((clock.now + f.reset_after) / 1000000.0) AS full_at
+       ration.instant_v1(clock.now, f.reset_after) AS full_at
 FROM (SELECT f.shard, f.key, f.policy, f.entries FROM ration.log_fast AS f
       UNION ALL
       SELECT d.shard, d.key, d.policy, d.entries FROM ration.log_durable AS d) AS l

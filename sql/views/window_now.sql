@@ -3,7 +3,7 @@
 -- counters, are in log_now.
 CREATE OR REPLACE VIEW ration.window_now AS
 SELECT p.id::text AS policy, w.key, w.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
-       to_timestamp((clock.now + f.reset_after) / 1000000.0) AS full_at
+       ration.instant_v1(clock.now, f.reset_after) AS full_at
 FROM (SELECT f.shard, f.key, f.policy, f.start, f.current, f.previous FROM ration.window_fast AS f
       UNION ALL
       SELECT d.shard, d.key, d.policy, d.start, d.current, d.previous FROM ration.window_durable AS d) AS w
