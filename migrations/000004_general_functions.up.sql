@@ -1356,7 +1356,7 @@ END $$;
 -- Answers: o_after and o_until, between which the stretch lies: behind the one, up to the other, which is NULL when nothing is
 --        there; o_last, where to go on behind, NULL when the end was reached.
 -- Units: rows. Clock: none. Locks: none.
--- SQLSTATE: RN004 p_rows outside 1 to 10,000.
+-- SQLSTATE: RN001 from ready_v1; RN004 p_rows outside 1 to 10,000.
 CREATE OR REPLACE FUNCTION ration.stretch_v1(
     p_table text, p_column text, p_shard int, p_after uuid, p_rows int, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid)
 LANGUAGE plpgsql STABLE
@@ -1364,6 +1364,7 @@ AS $$
 DECLARE
     v_examined int;
 BEGIN
+    PERFORM ration.ready_v1(false, NULL);
     IF (p_rows BETWEEN 1 AND 10000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call examines 1 to 10000 rows';
     END IF;
@@ -1386,7 +1387,7 @@ END $$;
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the rows it deletes, ascending by key, by SKIP LOCKED: it never waits, and PostgreSQL checks a row again under
 --        its lock when another session has changed it since the look.
--- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_v1(
     p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -1417,7 +1418,7 @@ END $$;
 -- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the rows it deletes, ascending by key, by SKIP LOCKED, as clean_v1 does.
--- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_windows_v1(
     p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -1445,7 +1446,7 @@ END $$;
 -- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the rows it deletes, ascending by key, by SKIP LOCKED, as clean_v1 does.
--- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_logs_v1(
     p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -1474,7 +1475,7 @@ END $$;
 --
 -- Arguments: as clean_v1, but by the slots' ids. Answers: as clean_v1.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
--- Locks: the slots it deletes, by SKIP LOCKED. SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+-- Locks: the slots it deletes, by SKIP LOCKED. SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_slots_v1(
     p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -1497,7 +1498,7 @@ END $$;
 --
 -- Arguments: as clean_v1. Answers: as clean_v1.
 -- Units: rows. Clock: none; p_now is not looked at: it is there so that all cleaners are called alike.
--- Locks: parents without slots, ascending by key, by SKIP LOCKED. SQLSTATE: RN004 from stretch_v1.
+-- Locks: parents without slots, ascending by key, by SKIP LOCKED. SQLSTATE: RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_slot_parents_v1(
     p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -1525,7 +1526,7 @@ END $$;
 -- Arguments: the shard, rows to delete at most. Answers: how many were deleted.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the rows it deletes, by SKIP LOCKED: one that is being settled stays.
--- SQLSTATE: RN003 from clock_v1; RN004 p_rows outside 1 to 10,000.
+-- SQLSTATE: RN001 from ready_v1, RN003 from clock_v1; RN004 p_rows outside 1 to 10,000.
 CREATE OR REPLACE FUNCTION ration.clean_operations_v1(p_shard int, p_rows int, p_now bigint DEFAULT NULL)
 RETURNS int LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -1534,6 +1535,7 @@ DECLARE
     v_now constant bigint := ration.clock_v1(p_now);
     v_deleted      int;
 BEGIN
+    PERFORM ration.ready_v1(false, NULL);
     IF (p_rows BETWEEN 1 AND 10000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call deletes 1 to 10000 rows';
     END IF;

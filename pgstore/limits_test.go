@@ -148,6 +148,9 @@ func TestMalformedUpkeepIsRefused(t *testing.T) {
 		for _, call := range bySlot {
 			begun(b, conn, level, func(tx *pgx.Conn) { refused(b, tx, "RN001", level, "SELECT ration."+call+")") })
 		}
+		for _, function := range stretches {
+			begun(b, conn, level, func(tx *pgx.Conn) { refused(b, tx, "RN001", level, "SELECT ration."+function+"1)") })
+		}
 	}
 	b.exec("UPDATE ration.policy_set SET test_clock = false")
 	for _, call := range []string{

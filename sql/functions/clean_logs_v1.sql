@@ -3,7 +3,7 @@
 -- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the rows it deletes, ascending by key, by SKIP LOCKED, as clean_v1 does.
--- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_logs_v1(
     p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER

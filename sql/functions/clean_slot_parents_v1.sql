@@ -2,7 +2,7 @@
 --
 -- Arguments: as clean_v1. Answers: as clean_v1.
 -- Units: rows. Clock: none; p_now is not looked at: it is there so that all cleaners are called alike.
--- Locks: parents without slots, ascending by key, by SKIP LOCKED. SQLSTATE: RN004 from stretch_v1.
+-- Locks: parents without slots, ascending by key, by SKIP LOCKED. SQLSTATE: RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_slot_parents_v1(
     p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER

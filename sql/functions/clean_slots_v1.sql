@@ -2,7 +2,7 @@
 --
 -- Arguments: as clean_v1, but by the slots' ids. Answers: as clean_v1.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
--- Locks: the slots it deletes, by SKIP LOCKED. SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+-- Locks: the slots it deletes, by SKIP LOCKED. SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_slots_v1(
     p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER

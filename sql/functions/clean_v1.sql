@@ -6,7 +6,7 @@
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the rows it deletes, ascending by key, by SKIP LOCKED: it never waits, and PostgreSQL checks a row again under
 --        its lock when another session has changed it since the look.
--- SQLSTATE: RN003 from clock_v1; RN004 from stretch_v1.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.clean_v1(
     p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER

@@ -5,7 +5,7 @@
 -- Answers: o_after and o_until, between which the stretch lies: behind the one, up to the other, which is NULL when nothing is
 --        there; o_last, where to go on behind, NULL when the end was reached.
 -- Units: rows. Clock: none. Locks: none.
--- SQLSTATE: RN004 p_rows outside 1 to 10,000.
+-- SQLSTATE: RN001 from ready_v1; RN004 p_rows outside 1 to 10,000.
 CREATE OR REPLACE FUNCTION ration.stretch_v1(
     p_table text, p_column text, p_shard int, p_after uuid, p_rows int, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid)
 LANGUAGE plpgsql STABLE
@@ -13,6 +13,7 @@ AS $$
 DECLARE
     v_examined int;
 BEGIN
+    PERFORM ration.ready_v1(false, NULL);
     IF (p_rows BETWEEN 1 AND 10000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call examines 1 to 10000 rows';
     END IF;
