@@ -27,6 +27,44 @@ BEGIN
             CROSS JOIN LATERAL (VALUES (1, s.expires_at), (2, s.cost)) AS v (place, value));
 END $$;
 
+-- carry_v1: carries a balance over policy changes, version by version: earn under the old version up to the instant of
+-- the change, convert by the rule that the change stated, go on from there. The one home of that rule.
+--
+-- Arguments: policy number, the version the balance was settled under, the version wanted, balance, instant.
+-- Answers: the balance under the wanted version and the instant it stands for, never before p_at.
+--        keep: floor(balance * d_new / d_old), in numeric, between minus and plus the new capacity.
+-- Units: balances in units of 1/d token of their version, instants in microseconds.
+-- Clock: none; it reaches the last change, not now.
+-- Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.carry_v1(
+    p_policy int, p_from int, p_to int, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint)
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    r        record;
+    v_scaled numeric;
+BEGIN
+    o_balance := p_balance;
+    o_at := p_at;
+    FOR r IN
+        SELECT w.n, w.d, w.capacity_units, v.d AS new_d, v.capacity_units AS new_capacity_units, v.installed_at
+        FROM ration.policy_version AS v
+        JOIN ration.policy_version AS w ON w.number = v.number AND w.version = v.version - 1
+        WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to
+          -- Versions of the same figures are crossed by earning on: only the last one's instant may be ahead of the clock.
+          AND (v.version = p_to OR (v.n, v.d, v.capacity_units) <> (w.n, w.d, w.capacity_units))
+        ORDER BY v.version
+    LOOP
+        o_balance := ration.settled_v1(o_balance, o_at, r.installed_at, r.n, r.capacity_units);
+        o_at := greatest(o_at, r.installed_at);
+        -- Numeric division rounds, so the remainder is taken off first: what is left divides exactly.
+        v_scaled := o_balance::numeric * r.new_d;
+        v_scaled := div(v_scaled - mod(mod(v_scaled, r.d) + r.d, r.d), r.d);
+        o_balance := least(r.new_capacity_units, greatest(-r.new_capacity_units, v_scaled))::bigint;
+    END LOOP;
+END $$;
+
 -- ready_v1: whether a call may decide now: isolation level, life of the fast state, generation. False means that the call
 -- was matched under another generation.
 --
@@ -381,10 +419,8 @@ BEGIN
     -- Token buckets are read with the policies; every other kind of state by a statement of its own, if it occurs: to begin
     -- one costs as much as to read a few keys.
     SELECT array_agg(p.place), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity), array_agg(p.n), array_agg(p.d),
-           array_agg(p.span), array_agg(p.sliding), array_agg(s.writer), array_agg(b.settled), array_agg(b.settled), array_agg(b.at),
-           array_agg(NULL::bigint), array_agg(NULL::bigint)
-    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_writers, o_room, o_base, o_at, o_previous,
-         o_marks
+           array_agg(p.span), array_agg(p.sliding), array_agg(s.writer), array_agg(b.settled), array_agg(b.at)
+    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_writers, o_room, o_at
     FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i ORDER BY 1) AS c
     LEFT JOIN LATERAL (
         SELECT f.number, f.version, f.capacity, f.capacity_units, f.n, f.d, f.span, f.idle_balance, f.idle_at,
@@ -406,6 +442,9 @@ BEGIN
                                SELECT ARRAY[y.o_balance, y.o_at]
                                FROM ration.carry_v1(p.number, s.version, p.version, s.balance, s.at) AS y) END AS carried) AS k
               WHERE p.place <= 2 OFFSET 0) AS v) AS b ON true;
+    o_base := o_room;
+    o_previous := array_fill(NULL::bigint, ARRAY[cardinality(p_keys)]);
+    o_marks := o_previous;
     IF o_places && ARRAY[3, 4] THEN
         FOR r IN
             SELECT c.cell, s.writer, w.start, w.current, w.previous,
@@ -513,7 +552,7 @@ END;
 --
 -- Arguments: cells are the distinct keys of the call; p_wanted says which to lock; p_places and p_writers are as
 --        decide_read_v1 found them a moment ago. p_hold as in decide_v1.
--- Answers: o_cells: those whose rows are locked. One that is missing is held by another session ('skip'), absent ('skip'),
+-- Answers: o_cells: those whose rows are locked, and o_rows, where these are. One that is missing is held by another session ('skip'), absent ('skip'),
 --        was deleted meanwhile, or all are, when another call waits for one of the keys ('alone'). o_same: all are locked,
 --        and hold what decide_read_v1 found there. Of slots that is not known: they change without their parent's row.
 -- Units: none. Clock: none.
@@ -522,7 +561,7 @@ END;
 -- SQLSTATE: 57014 statement_timeout.
 CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
     p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_writers xid[],
-    OUT o_cells int[], OUT o_same boolean)
+    OUT o_cells int[], OUT o_rows tid[], OUT o_same boolean)
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -545,24 +584,24 @@ BEGIN
           WHERE p_wanted[i] ORDER BY 2, p_keys[i]) AS q;
     o_same := p_hold <> 'skip' AND NOT 7 = ANY (v_places);
     IF p_hold = 'skip' THEN
-        SELECT array_agg(q.cell) INTO o_cells
+        SELECT array_agg(q.cell), array_agg(coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got)) INTO o_cells, o_rows
         FROM (SELECT u.cell, p_places[u.cell] AS place, p_keys[u.cell] AS key FROM unnest(v_cells) WITH ORDINALITY AS u (cell, n)
               ORDER BY u.n) AS q
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_fast AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_fast AS t
                            WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l1 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_durable AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_durable AS t
                            WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l2 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_fast AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_fast AS t
                            WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l3 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_durable AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_durable AS t
                            WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l4 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_fast AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_fast AS t
                            WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l5 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_durable AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_durable AS t
                            WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l6 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.slot_parent AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.slot_parent AS t
                            WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l7 ON true
-        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got);
+        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got) IS NOT NULL;
         RETURN;
     END IF;
     IF p_hold = 'alone' AND NOT (SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[u.cell])))
@@ -630,59 +669,66 @@ BEGIN
 
     -- A subquery with a lock of its own cannot be flattened: the sorted cells drive it, so rows are locked ascending.
     IF 1 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.bucket_fast AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_fast AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 2 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.bucket_durable AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_durable AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 3 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.window_fast AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_fast AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 4 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.window_durable AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_durable AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 5 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.log_fast AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_fast AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 6 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.log_durable AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_durable AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 7 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 7 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.slot_parent AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.slot_parent AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     -- Whose rows were inserted by others meanwhile were not seen before.
@@ -691,14 +737,14 @@ END $$;
 
 -- decide_write_v1: writes what a decide_v1 call charged: each changed row once.
 --
--- Arguments: cells are the distinct keys of the call, all figures as decide_read_v1 gives them; p_left is what is left of
---        p_room when all is charged. Slots are inserted by decide_v1.
+-- Arguments: p_cells and p_rows are the locked rows (decide_lock_v1); by cell, figures as decide_read_v1 gives them; p_left is
+--        what is left of p_room when all is charged. Slots are inserted by decide_v1.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: the caller has locked the rows.
 -- SQLSTATE: RN004 a key of the call occurs twice, or more was charged than there was room for: a claim asks a key twice.
 CREATE OR REPLACE FUNCTION ration.decide_write_v1(
-    p_shard int, p_now bigint, p_places int[], p_keys uuid[], p_versions int[], p_room bigint[], p_left bigint[],
-    p_base bigint[], p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
+    p_now bigint, p_cells int[], p_rows tid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
+    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
 RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -708,67 +754,75 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_cells  int[];  -- charged, ascending by place and key, as they were locked
-    v_places int[];
-    v_over   boolean;
-    v_rows   int;
-    v_wrote  int := 0;
+    v_charged int;
+    v_over    boolean;
+    v_rows    int;
+    v_wrote   int := 0;
 BEGIN
-    SELECT array_agg(q.cell), array_agg(q.place), bool_or(p_left[q.cell] < 0) INTO v_cells, v_places, v_over
-    FROM (SELECT i AS cell, p_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
-          WHERE p_left[i] < p_room[i] ORDER BY p_places[i], p_keys[i]) AS q;
-    IF 1 = ANY (v_places) THEN
+    SELECT count(*) FILTER (WHERE p_places[u.cell] < 7), bool_or(p_left[u.cell] < 0) INTO v_charged, v_over
+    FROM generate_series(1, cardinality(p_left)) AS u (cell) WHERE p_left[u.cell] < p_room[u.cell];
+    IF 1 = ANY (p_places) THEN
         UPDATE ration.bucket_fast AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now), version = p_versions[q.cell],
-            took = 1
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+            version = p_versions[q.cell], took = 1
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 1 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 2 = ANY (v_places) THEN
+    IF 2 = ANY (p_places) THEN
         UPDATE ration.bucket_durable AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now), version = p_versions[q.cell],
-            took = 1
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+            version = p_versions[q.cell], took = 1
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 2 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 3 = ANY (v_places) THEN
+    IF 3 = ANY (p_places) THEN
         UPDATE ration.window_fast AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 3 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 4 = ANY (v_places) THEN
+    IF 4 = ANY (p_places) THEN
         UPDATE ration.window_durable AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 4 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 5 = ANY (v_places) THEN
+    IF 5 = ANY (p_places) THEN
         UPDATE ration.log_fast AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]), version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 5 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 6 = ANY (v_places) THEN
+    IF 6 = ANY (p_places) THEN
         UPDATE ration.log_durable AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]), version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 6 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
     -- Whatever was charged is written, or nothing was.
-    IF v_over OR v_wrote <> cardinality(array_remove(v_places, 7)) THEN
+    IF v_over OR v_wrote <> v_charged THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
     END IF;
 END $$;
@@ -998,7 +1052,7 @@ BEGIN
               ORDER BY u.claim, u.place) AS p;
     END IF;
     IF true = ANY (v_pays) THEN
-        PERFORM ration.decide_write_v1(p_shard, o_now, s.o_places, p_keys, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
+        PERFORM ration.decide_write_v1(o_now, l.o_cells, l.o_rows, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
                                        s.o_previous, s.o_marks, s.o_logs);
         IF 7 = ANY (s.o_places) THEN
             INSERT INTO ration.slot (expires_at, ttl, cost, id, key, shard, policy)
@@ -1351,12 +1405,12 @@ END $$;
 
 -- stretch_v1: the next stretch of a table that a cleaner examines, so that a call is bounded whatever it finds.
 --
--- Arguments: the table and its column behind the shard in its primary key; the shard, the key to go on behind (NULL: from the
---        first), rows to examine.
+-- Arguments: the table, NULL where the durability is, and its column behind the shard in its primary key; the shard, the key
+--        to go on behind (NULL: from the first), rows to examine.
 -- Answers: o_after and o_until, between which the stretch lies: behind the one, up to the other, which is NULL when nothing is
 --        there; o_last, where to go on behind, NULL when the end was reached.
 -- Units: rows. Clock: none. Locks: none.
--- SQLSTATE: RN001 from ready_v1; RN004 p_rows outside 1 to 10,000.
+-- SQLSTATE: RN001 from ready_v1; RN004 no durability, p_rows outside 1 to 10,000.
 CREATE OR REPLACE FUNCTION ration.stretch_v1(
     p_table text, p_column text, p_shard int, p_after uuid, p_rows int, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid)
 LANGUAGE plpgsql STABLE
@@ -1365,8 +1419,8 @@ DECLARE
     v_examined int;
 BEGIN
     PERFORM ration.ready_v1(false, NULL);
-    IF (p_rows BETWEEN 1 AND 10000) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call examines 1 to 10000 rows';
+    IF (p_table IS NOT NULL AND p_rows BETWEEN 1 AND 10000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call examines 1 to 10000 rows, durable ones or not';
     END IF;
     o_after := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
     -- Planned anew each time: once in a while, and over any table.
@@ -1394,7 +1448,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_table constant text   := CASE WHEN p_durable THEN 'bucket_durable' ELSE 'bucket_fast' END;
+    v_table constant text   := CASE p_durable WHEN true THEN 'bucket_durable' WHEN false THEN 'bucket_fast' END;
     v_now   constant bigint := ration.clock_v1(p_now);
     s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
 BEGIN
@@ -1425,7 +1479,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_table constant text   := CASE WHEN p_durable THEN 'window_durable' ELSE 'window_fast' END;
+    v_table constant text   := CASE p_durable WHEN true THEN 'window_durable' WHEN false THEN 'window_fast' END;
     v_now   constant bigint := ration.clock_v1(p_now);
     s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
 BEGIN
@@ -1453,7 +1507,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_table constant text   := CASE WHEN p_durable THEN 'log_durable' ELSE 'log_fast' END;
+    v_table constant text   := CASE p_durable WHEN true THEN 'log_durable' WHEN false THEN 'log_fast' END;
     v_now   constant bigint := ration.clock_v1(p_now);
     s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
 BEGIN
@@ -1645,7 +1699,8 @@ BEGIN
             -- Whole microseconds, a millisecond to 366 days. Package policy has the same bounds, and says which is missed.
             AND v_span = trunc(v_span) AND v_span BETWEEN 1000 AND 31622400000000
             AND (v_algorithm <> 'sliding_window_counter' OR p_capacity::numeric * v_span < 2::numeric ^ 61)
-            AND (v_algorithm <> 'sliding_window_log' OR p_capacity <= 1000) END) IS NOT TRUE THEN
+            AND (v_algorithm <> 'sliding_window_log' OR p_capacity <= 1000)
+            AND (v_algorithm <> 'concurrency' OR p_capacity <= 10000) END) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'n, d and capacity are not those of the policy''s content, or out of bounds';
     END IF;
 

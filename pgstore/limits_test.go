@@ -36,6 +36,7 @@ func TestImpossibleLimitsAreRefused(t *testing.T) {
 		"below a millisecond":           {"RN005", `{"algorithm": "fixed_window", "limit": 10, "windowSeconds": 0.000999}`, 10},
 		"above 366 days":                {"RN005", `{"algorithm": "concurrency", "limit": 10, "ttlSeconds": 31622400.000001}`, 10},
 		"a long log":                    {"RN005", `{"algorithm": "sliding_window_log", "limit": 1001, "windowSeconds": 60}`, 1001},
+		"many slots":                    {"RN005", `{"algorithm": "concurrency", "limit": 10001, "ttlSeconds": 60}`, 10_001},
 		"a limit of 2^62":               {"RN005", `{"algorithm": "fixed_window", "limit": 4611686018427387904, "windowSeconds": 60}`, most + 1},
 		"2^61 tokens times the window":  {"RN005", `{"algorithm": "sliding_window_counter", "limit": 2305843009213693952, "windowSeconds": 0.001}`, 1 << 61},
 		"no limit at all":               {"23514", `{"algorithm": "fixed_window", "limit": 0, "windowSeconds": 60}`, 0},
@@ -49,7 +50,7 @@ func TestImpossibleLimitsAreRefused(t *testing.T) {
 	}))
 	may(b, conn, "ration_service",
 		putLimitSQL("most", 0, `{"algorithm": "fixed_window", "limit": 4611686018427387903, "windowSeconds": 0.001}`, most),
-		putLimitSQL("longest", 0, `{"algorithm": "concurrency", "limit": 4611686018427387903, "ttlSeconds": 31622400}`, most),
+		putLimitSQL("longest", 0, `{"algorithm": "concurrency", "limit": 10000, "ttlSeconds": 31622400}`, 10_000),
 		putLimitSQL("counter", 0, `{"algorithm": "sliding_window_counter", "limit": 2305843009213693, "windowSeconds": 0.001, "strict": true}`, 2305843009213693),
 		putLimitSQL("log", 0, `{"algorithm": "sliding_window_log", "limit": 1000, "windowSeconds": 1e1}`, 1000))
 	got := scalar[string](b, `SELECT string_agg(format('%s %s %s %s', id, algorithm, strict, span), '; ' ORDER BY number) FROM ration.policy`)
@@ -144,6 +145,9 @@ func TestMalformedUpkeepIsRefused(t *testing.T) {
 		refused(b, conn, "RN004", "settled to "+actual, "SELECT ration.settle_v1(0, '"+key+"', "+actual+")")
 	}
 	bySlot := []string{"settle_v1(0, '" + key + "', 1", "release_slot_v1(0, '" + key + "'", "renew_slot_v1(0, '" + key + "'"}
+	for _, function := range []string{"clean_v1", "clean_windows_v1", "clean_logs_v1"} {
+		refused(b, conn, "RN004", "no durability", "SELECT ration."+function+"(NULL, 0, NULL, 1)")
+	}
 	for _, level := range []string{"REPEATABLE READ", "SERIALIZABLE"} {
 		for _, call := range bySlot {
 			begun(b, conn, level, func(tx *pgx.Conn) { refused(b, tx, "RN001", level, "SELECT ration."+call+")") })

@@ -198,7 +198,7 @@ func (p *planNode) reaches() bool {
 // fault tells of a row of such a table that is not found by its key, or is
 // joined in another way than by a nested loop.
 func (p *planNode) fault() string {
-	if isState(p.Relation) && p.Type != "ModifyTable" {
+	if isState(p.Relation) && p.Type != "ModifyTable" && p.Type != "Tid Scan" {
 		if !strings.HasPrefix(p.Type, "Index") || !strings.Contains(p.Cond, "key = ") || !strings.Contains(p.Cond, "shard = ") {
 			return fmt.Sprintf("%s on %s by %q", p.Type, p.Relation, p.Cond)
 		}
@@ -225,9 +225,10 @@ func (p *planNode) locks() bool {
 }
 
 // readsDecided says whether a plan reads what the settling path has decided
-// under its locks.
+// under its locks, or finds rows by the places at which decide_lock_v1 has
+// locked them.
 func (p *planNode) readsDecided() bool {
-	return p.Type == "CTE Scan" && p.CTE == "outcome" || slices.ContainsFunc(p.Plans, func(q planNode) bool { return q.readsDecided() })
+	return p.Type == "CTE Scan" && p.CTE == "outcome" || p.Type == "Tid Scan" || slices.ContainsFunc(p.Plans, func(q planNode) bool { return q.readsDecided() })
 }
 
 // sortsByKey says whether a plan sorts elements by their keys, which are the

@@ -23,6 +23,8 @@ BEGIN
         FROM ration.policy_version AS v
         JOIN ration.policy_version AS w ON w.number = v.number AND w.version = v.version - 1
         WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to
+          -- Versions of the same figures are crossed by earning on: only the last one's instant may be ahead of the clock.
+          AND (v.version = p_to OR (v.n, v.d, v.capacity_units) <> (w.n, w.d, w.capacity_units))
         ORDER BY v.version
     LOOP
         o_balance := ration.settled_v1(o_balance, o_at, r.installed_at, r.n, r.capacity_units);

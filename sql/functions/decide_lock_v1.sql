@@ -4,7 +4,7 @@
 --
 -- Arguments: cells are the distinct keys of the call; p_wanted says which to lock; p_places and p_writers are as
 --        decide_read_v1 found them a moment ago. p_hold as in decide_v1.
--- Answers: o_cells: those whose rows are locked. One that is missing is held by another session ('skip'), absent ('skip'),
+-- Answers: o_cells: those whose rows are locked, and o_rows, where these are. One that is missing is held by another session ('skip'), absent ('skip'),
 --        was deleted meanwhile, or all are, when another call waits for one of the keys ('alone'). o_same: all are locked,
 --        and hold what decide_read_v1 found there. Of slots that is not known: they change without their parent's row.
 -- Units: none. Clock: none.
@@ -13,7 +13,7 @@
 -- SQLSTATE: 57014 statement_timeout.
 CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
     p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_writers xid[],
-    OUT o_cells int[], OUT o_same boolean)
+    OUT o_cells int[], OUT o_rows tid[], OUT o_same boolean)
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -36,24 +36,24 @@ BEGIN
           WHERE p_wanted[i] ORDER BY 2, p_keys[i]) AS q;
     o_same := p_hold <> 'skip' AND NOT 7 = ANY (v_places);
     IF p_hold = 'skip' THEN
-        SELECT array_agg(q.cell) INTO o_cells
+        SELECT array_agg(q.cell), array_agg(coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got)) INTO o_cells, o_rows
         FROM (SELECT u.cell, p_places[u.cell] AS place, p_keys[u.cell] AS key FROM unnest(v_cells) WITH ORDINALITY AS u (cell, n)
               ORDER BY u.n) AS q
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_fast AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_fast AS t
                            WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l1 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.bucket_durable AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_durable AS t
                            WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l2 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_fast AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_fast AS t
                            WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l3 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.window_durable AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_durable AS t
                            WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l4 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_fast AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_fast AS t
                            WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l5 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.log_durable AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_durable AS t
                            WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l6 ON true
-        LEFT JOIN LATERAL (SELECT true AS got FROM ration.slot_parent AS t
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.slot_parent AS t
                            WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l7 ON true
-        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got);
+        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got) IS NOT NULL;
         RETURN;
     END IF;
     IF p_hold = 'alone' AND NOT (SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[u.cell])))
@@ -121,59 +121,66 @@ BEGIN
 
     -- A subquery with a lock of its own cannot be flattened: the sorted cells drive it, so rows are locked ascending.
     IF 1 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.bucket_fast AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_fast AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 2 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.bucket_durable AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_durable AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 3 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.window_fast AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_fast AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 4 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.window_durable AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_durable AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 5 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.log_fast AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_fast AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 6 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.log_durable AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_durable AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     IF 7 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
         FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 7 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.xmin FROM ration.slot_parent AS t
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.slot_parent AS t
                             WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
         o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
         o_same := o_same AND r.same;
     END IF;
     -- Whose rows were inserted by others meanwhile were not seen before.

@@ -29,10 +29,8 @@ BEGIN
     -- Token buckets are read with the policies; every other kind of state by a statement of its own, if it occurs: to begin
     -- one costs as much as to read a few keys.
     SELECT array_agg(p.place), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity), array_agg(p.n), array_agg(p.d),
-           array_agg(p.span), array_agg(p.sliding), array_agg(s.writer), array_agg(b.settled), array_agg(b.settled), array_agg(b.at),
-           array_agg(NULL::bigint), array_agg(NULL::bigint)
-    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_writers, o_room, o_base, o_at, o_previous,
-         o_marks
+           array_agg(p.span), array_agg(p.sliding), array_agg(s.writer), array_agg(b.settled), array_agg(b.at)
+    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_writers, o_room, o_at
     FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i ORDER BY 1) AS c
     LEFT JOIN LATERAL (
         SELECT f.number, f.version, f.capacity, f.capacity_units, f.n, f.d, f.span, f.idle_balance, f.idle_at,
@@ -54,6 +52,9 @@ BEGIN
                                SELECT ARRAY[y.o_balance, y.o_at]
                                FROM ration.carry_v1(p.number, s.version, p.version, s.balance, s.at) AS y) END AS carried) AS k
               WHERE p.place <= 2 OFFSET 0) AS v) AS b ON true;
+    o_base := o_room;
+    o_previous := array_fill(NULL::bigint, ARRAY[cardinality(p_keys)]);
+    o_marks := o_previous;
     IF o_places && ARRAY[3, 4] THEN
         FOR r IN
             SELECT c.cell, s.writer, w.start, w.current, w.previous,

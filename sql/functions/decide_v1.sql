@@ -223,7 +223,7 @@ BEGIN
               ORDER BY u.claim, u.place) AS p;
     END IF;
     IF true = ANY (v_pays) THEN
-        PERFORM ration.decide_write_v1(p_shard, o_now, s.o_places, p_keys, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
+        PERFORM ration.decide_write_v1(o_now, l.o_cells, l.o_rows, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
                                        s.o_previous, s.o_marks, s.o_logs);
         IF 7 = ANY (s.o_places) THEN
             INSERT INTO ration.slot (expires_at, ttl, cost, id, key, shard, policy)

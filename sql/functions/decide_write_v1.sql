@@ -1,13 +1,13 @@
 -- decide_write_v1: writes what a decide_v1 call charged: each changed row once.
 --
--- Arguments: cells are the distinct keys of the call, all figures as decide_read_v1 gives them; p_left is what is left of
---        p_room when all is charged. Slots are inserted by decide_v1.
+-- Arguments: p_cells and p_rows are the locked rows (decide_lock_v1); by cell, figures as decide_read_v1 gives them; p_left is
+--        what is left of p_room when all is charged. Slots are inserted by decide_v1.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: the caller has locked the rows.
 -- SQLSTATE: RN004 a key of the call occurs twice, or more was charged than there was room for: a claim asks a key twice.
 CREATE OR REPLACE FUNCTION ration.decide_write_v1(
-    p_shard int, p_now bigint, p_places int[], p_keys uuid[], p_versions int[], p_room bigint[], p_left bigint[],
-    p_base bigint[], p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
+    p_now bigint, p_cells int[], p_rows tid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
+    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
 RETURNS void LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -17,67 +17,75 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_cells  int[];  -- charged, ascending by place and key, as they were locked
-    v_places int[];
-    v_over   boolean;
-    v_rows   int;
-    v_wrote  int := 0;
+    v_charged int;
+    v_over    boolean;
+    v_rows    int;
+    v_wrote   int := 0;
 BEGIN
-    SELECT array_agg(q.cell), array_agg(q.place), bool_or(p_left[q.cell] < 0) INTO v_cells, v_places, v_over
-    FROM (SELECT i AS cell, p_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
-          WHERE p_left[i] < p_room[i] ORDER BY p_places[i], p_keys[i]) AS q;
-    IF 1 = ANY (v_places) THEN
+    SELECT count(*) FILTER (WHERE p_places[u.cell] < 7), bool_or(p_left[u.cell] < 0) INTO v_charged, v_over
+    FROM generate_series(1, cardinality(p_left)) AS u (cell) WHERE p_left[u.cell] < p_room[u.cell];
+    IF 1 = ANY (p_places) THEN
         UPDATE ration.bucket_fast AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now), version = p_versions[q.cell],
-            took = 1
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+            version = p_versions[q.cell], took = 1
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 1 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 2 = ANY (v_places) THEN
+    IF 2 = ANY (p_places) THEN
         UPDATE ration.bucket_durable AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now), version = p_versions[q.cell],
-            took = 1
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+            version = p_versions[q.cell], took = 1
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 2 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 3 = ANY (v_places) THEN
+    IF 3 = ANY (p_places) THEN
         UPDATE ration.window_fast AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 3 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 4 = ANY (v_places) THEN
+    IF 4 = ANY (p_places) THEN
         UPDATE ration.window_durable AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell], version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 4 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 5 = ANY (v_places) THEN
+    IF 5 = ANY (p_places) THEN
         UPDATE ration.log_fast AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]), version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 5 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    IF 6 = ANY (v_places) THEN
+    IF 6 = ANY (p_places) THEN
         UPDATE ration.log_durable AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]), version = p_versions[q.cell]
-        FROM (SELECT u.cell, p_keys[u.cell] AS key, p_shard AS shard FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 OFFSET 0) AS q
-        WHERE t.shard = ANY (ARRAY[q.shard]) AND t.key = q.key;
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 6 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
     -- Whatever was charged is written, or nothing was.
-    IF v_over OR v_wrote <> cardinality(array_remove(v_places, 7)) THEN
+    IF v_over OR v_wrote <> v_charged THEN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
     END IF;
 END $$;

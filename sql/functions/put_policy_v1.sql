@@ -43,7 +43,8 @@ BEGIN
             -- Whole microseconds, a millisecond to 366 days. Package policy has the same bounds, and says which is missed.
             AND v_span = trunc(v_span) AND v_span BETWEEN 1000 AND 31622400000000
             AND (v_algorithm <> 'sliding_window_counter' OR p_capacity::numeric * v_span < 2::numeric ^ 61)
-            AND (v_algorithm <> 'sliding_window_log' OR p_capacity <= 1000) END) IS NOT TRUE THEN
+            AND (v_algorithm <> 'sliding_window_log' OR p_capacity <= 1000)
+            AND (v_algorithm <> 'concurrency' OR p_capacity <= 10000) END) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'n, d and capacity are not those of the policy''s content, or out of bounds';
     END IF;
 
