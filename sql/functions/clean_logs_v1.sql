@@ -10,7 +10,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_table constant text   := CASE WHEN p_durable THEN 'log_durable' ELSE 'log_fast' END;
+    v_table constant text   := CASE p_durable WHEN true THEN 'log_durable' WHEN false THEN 'log_fast' END;
     v_now   constant bigint := ration.clock_v1(p_now);
     s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
 BEGIN
