@@ -66,6 +66,16 @@ BEGIN
     END LOOP;
 END $$;
 
+-- wait_v1: how long it takes to earn some units, rounded up to the microsecond; 0 when there is nothing to earn.
+--
+-- Units: p_units in units of 1/d token, p_rate (n) in units per microsecond, p_ahead and the answer in microseconds:
+--        p_ahead is how far the bucket's instant is ahead of the clock; nothing is earned before it is reached.
+-- Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.wait_v1(p_units bigint, p_rate bigint, p_ahead bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN p_units > 0 THEN greatest(0, p_ahead) + (p_units - 1) / p_rate + 1 ELSE 0 END;
+
 -- guard_v1: what stands before every decision: isolation level, shape of the arguments, life of the fast state,
 -- generation. Answers whether the call may decide: false means that it was matched under another generation.
 --
