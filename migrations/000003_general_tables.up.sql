@@ -10,6 +10,10 @@ ALTER TABLE ration.policy
     ADD COLUMN strict boolean NOT NULL DEFAULT false,   -- of a sliding_window_counter
     ADD COLUMN span   bigint  NOT NULL DEFAULT 0 CHECK (span >= 0),  -- the window, or how long a slot lives
     ADD COLUMN mode   text    NOT NULL DEFAULT 'enforce' CHECK (mode IN ('enforce', 'shadow', 'disabled'));
+-- An idle key may have used more than a limit that was lowered since: what is counted stays, as it does in rows.
+ALTER TABLE ration.policy_version
+    DROP CONSTRAINT policy_version_check2,
+    ADD CONSTRAINT policy_version_idle CHECK (idle_balance BETWEEN -4611686018427387903 AND capacity_units);
 UPDATE ration.policy AS p SET mode = v.content ->> 'mode'
 FROM ration.policy_version AS v WHERE v.number = p.number AND v.version = p.version AND v.content ->> 'mode' <> p.mode;
 

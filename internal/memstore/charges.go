@@ -193,15 +193,6 @@ func (c charges) corrected(l limit, mark, charged, actual, nowMicros int64) (aft
 // crossed keeps the counts as they are: they are compared with the new limit.
 func (c charges) crossed(_, _ limit, _ int64) state { return c }
 
-// capped is the charges with none of them above twice the limit.
-func (c charges) capped(l limit) charges {
-	c = slices.Clone(c)
-	for i := range c {
-		c[i].tokens = min(c[i].tokens, 2*l.capacity.Num().Int64())
-	}
-	return c
-}
-
 // same says whether no charge counts any more, and one made now would stand
 // where it would if there had been none.
 func (c charges) same(idle state, l limit, nowMicros int64) bool {

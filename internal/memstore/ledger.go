@@ -40,9 +40,6 @@ func (l *ledger) replace(spec *policy.Spec, nowMicros int64) {
 
 	before, after := l.limit, limitOf(spec.Limit)
 	l.idle = l.idle.crossed(before, after, installed.InstalledAtMicros)
-	if c, ok := l.idle.(charges); ok {
-		l.idle = c.capped(after) // what every key begins with is bounded as what a settlement charges
-	}
 	l.overflow = l.overflow.crossed(before, after, installed.InstalledAtMicros)
 	for key, s := range l.keys {
 		l.keys[key] = s.crossed(before, after, installed.InstalledAtMicros)

@@ -96,8 +96,7 @@ BEGIN
         IF v_algorithm = 'token_bucket' THEN
             v_idle := ration.carry_v1(o_number, v_before.version, o_version, v_before.idle_balance, v_before.idle_at);
         ELSE
-            SELECT greatest(-v_units, v_units - (v_before.capacity_units - v_before.idle_balance)) AS o_balance,
-                   v_before.idle_at AS o_at INTO v_idle;
+            SELECT v_units - (v_before.capacity_units - v_before.idle_balance) AS o_balance, v_before.idle_at AS o_at INTO v_idle;
         END IF;
         UPDATE ration.policy_version SET idle_balance = v_idle.o_balance, idle_at = v_idle.o_at
         WHERE number = o_number AND version = o_version;
