@@ -74,7 +74,7 @@ func TestAThousandParallelClaimsAreAThousand(t *testing.T) {
 	random := newRandom(t)
 	for name, s := range algorithms(1000) {
 		if s.algorithm != policy.SlidingWindowLog {
-			s.capacity = 100_000
+			s.capacity = 10_000
 		}
 		of := b.install(name, 0, s, 0)
 		var sizes []int

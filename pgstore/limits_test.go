@@ -116,13 +116,13 @@ func TestIdleStatesKeepWhatIsSpent(t *testing.T) {
 	if losses := scalar[string](b, "SELECT format('%s idle, %s empty', policies_idle, policies_empty) FROM ration.state_loss"); losses != "0 idle, 2 empty" {
 		t.Errorf("recorded: %s", losses)
 	}
-	// A raise gives nobody anything; a reduction counts at most twice the new limit as spent.
+	// A raise gives nobody anything, and a reduction takes nothing of what is spent.
 	may(b, conn, "ration_service",
 		putLimitSQL("window", 1, `{"algorithm": "fixed_window", "limit": 25, "windowSeconds": 60}`, 25),
 		putLimitSQL("log", 1, `{"algorithm": "sliding_window_log", "limit": 3, "windowSeconds": 60}`, 3))
 	got := scalar[string](b, `SELECT string_agg(format('%s %s of %s at %s', id, idle_balance, capacity, (idle_at - $1) / 1000000), '; ' ORDER BY id)
 		FROM ration.policy`, epochMicros)
-	if want := "log -3 of 3 at 1; slot 10 of 10 at 0; window 15 of 25 at 1"; got != want {
+	if want := "log -7 of 3 at 1; slot 10 of 10 at 0; window 15 of 25 at 1"; got != want {
 		t.Errorf("idle states: %s, want %s", got, want)
 	}
 }
