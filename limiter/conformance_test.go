@@ -36,7 +36,7 @@ func TestSequentialDecisionsAreTheModels(t *testing.T) {
 		}
 	}
 	s.leaves(newKeysAreSettled())
-	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.ClaimLanes = 3, 3 })
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes = 3 })
 	for step := range steps {
 		clock += random.Int64N(500_000)
 		p := policies[random.IntN(len(policies))]
@@ -111,7 +111,7 @@ func TestConcurrentCallersGetExactlyTheCapacity(t *testing.T) {
 	s.nowMicros = func() int64 { return 1_704_067_200_000_000 }
 	s.install(t, "op", capacity, "")
 	s.leaves(newKeysAreSettled())
-	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.ClaimLanes, c.QueueMax = 2, 2, callers*keys })
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.QueueMax = 2, callers*keys })
 	admitted := make([]atomic.Int64, keys)
 	note := func(key int, asked *policy.Request, got policy.Result) {
 		if got.Err != nil {
@@ -178,7 +178,7 @@ func TestSequentialClaimsAreTheModels(t *testing.T) {
 	}
 	generation, _ := model.Generation(t.Context())
 	set := policy.Compile(generation, installed)
-	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.ClaimLanes = 3, 3 })
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes = 3 })
 	for step := range steps {
 		clock += random.Int64N(1_000_000)
 		asked := request([]string{"a", "ab", "abc"}[random.IntN(3)], fmt.Sprint("account", random.IntN(2)), random.Int64N(4)) // 0: not stated
@@ -255,7 +255,7 @@ func TestConcurrentClaimsGetExactlyTheCapacity(t *testing.T) {
 	s := newStore()
 	s.nowMicros = func() int64 { return 1_704_067_200_000_000 }
 	s.installBoth(t, capacity, capacity-users)
-	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.ClaimLanes, c.QueueMax = 2, 2, 10_000 })
+	r := start(t, s, patient, func(c *limiter.Config) { c.Lanes, c.QueueMax = 2, 10_000 })
 	var byAccount, byUser [users]atomic.Int64
 	var group sync.WaitGroup
 	for caller := range callers {

@@ -183,7 +183,7 @@ func TestAnAccountsClaimsMeetInOneLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.installBoth(t, 1000, 1000)
-		r := start(t, s, func(c *limiter.Config) { c.ClaimLanes, c.BatchAsksMax, c.DecisionTimeout = 4, 1024, time.Minute })
+		r := start(t, s, func(c *limiter.Config) { c.Lanes, c.BatchAsksMax, c.DecisionTimeout = 4, 1024, time.Minute })
 		resume := s.stop()
 		var waiting []*pending
 		for i := range 40 {

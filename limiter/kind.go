@@ -27,14 +27,6 @@ func (k kind) String() string {
 // general says whether lanes of the kind decide by the general path.
 func (k kind) general() bool { return k >= fastClaims }
 
-// lanes is how many lanes there are of the kind.
-func (k kind) lanes(config *Config) int {
-	if k.general() {
-		return config.ClaimLanes
-	}
-	return config.Lanes
-}
-
 // first is the path that a batch takes at first. The general path has no
 // shorter one.
 func (k kind) first() path {

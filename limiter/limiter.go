@@ -17,8 +17,7 @@ import (
 type Config struct {
 	NewSession         func() Session // one for each lane
 	Policies           Policies
-	Lanes              int           // lanes of each kind of asks, at least 1
-	ClaimLanes         int           // lanes of each kind of claims, at least 1
+	Lanes              int           // lanes of each kind, at least 1: asks and claims, fast and durable
 	QueueMax           int           // calls that may wait in one lane; beyond it the answer is overloaded at once
 	BatchAsksMax       int           // keys in one call of the store, 1 to BatchAsksBound
 	DecisionTimeout    time.Duration // bounds a caller's wait; the call to the store goes on
@@ -36,7 +35,7 @@ func (c *Config) check() error {
 	switch {
 	case c.NewSession == nil || c.Policies == nil || c.Logger == nil || c.Metrics == nil:
 		return errors.New("limiter: sessions, policies, logger and metrics are required")
-	case c.Lanes < 1 || c.ClaimLanes < 1 || c.QueueMax < 1 || c.DecisionTimeout <= 0:
+	case c.Lanes < 1 || c.QueueMax < 1 || c.DecisionTimeout <= 0:
 		return errors.New("limiter: lanes, queue and decision timeout must be positive")
 	case c.OperationRetention < time.Microsecond:
 		return errors.New("limiter: outcomes of operation ids must be kept for some time")
@@ -64,7 +63,7 @@ func New(config Config) (*Limiter, error) {
 	}
 	l := &Limiter{policies: newFollower(&config), seed: maphash.MakeSeed(), decisionTimeout: config.DecisionTimeout}
 	for kind := range kind(kindCount) {
-		for range kind.lanes(&config) {
+		for range config.Lanes {
 			l.lanes[kind] = append(l.lanes[kind], newLane(kind, &config))
 		}
 	}

@@ -12,14 +12,9 @@ import (
 // lanesByDefaultMax is where more lanes have not been measured to help.
 const lanesByDefaultMax = 2
 
-// claimLanesFactor is how many times as many lanes of claims there are: a claim
-// keeps the store busy far longer than a single bucket does, and the lanes of
-// logged state wait for the disk (docs/internals/performance.md).
-const claimLanesFactor = 2
-
 // Bounds of the configuration. They only catch slips of the keyboard.
 const (
-	lanesMax    = 64        // of one kind of asks; each is a connection
+	lanesMax    = 64        // of one kind; each is a connection
 	queueBound  = 1_000_000 // calls of one lane, some 300 bytes each
 	timeoutsMax = time.Minute
 
@@ -44,7 +39,7 @@ type serviceConfig struct {
 
 	DecisionTimeout time.Duration       `env:"RATION_DECISION_TIMEOUT"    envDefault:"50ms"                         help:"bounds a caller's wait for a decision"`
 	CallTimeout     time.Duration       `env:"RATION_CALL_TIMEOUT"        envDefault:"250ms"                        help:"a call of the store without an answer for so long loses its connection"`
-	Lanes           int                 `env:"RATION_LANES"               envDefault:"0"                            help:"lanes for single fast buckets, as many for logged ones, and twice as many of each for all else; each is a connection; 0: one for two processors, at most 2"`
+	Lanes           int                 `env:"RATION_LANES"               envDefault:"0"                            help:"lanes of each of the four kinds, each lane a connection; 0: one for two processors, at most 2"`
 	QueueMax        int                 `env:"RATION_QUEUE_MAX"           envDefault:"8192"                         help:"requests that may wait in a lane; beyond it 503 overloaded"`
 	BatchMax        int                 `env:"RATION_BATCH_MAX"           envDefault:"256"                          help:"keys in one call of the store, at most 1024"`
 	Retention       time.Duration       `env:"RATION_OPERATION_RETENTION" envDefault:"10m"                          help:"how long what was decided under an operation id is kept and replayed, 1s to 744h"`

@@ -70,7 +70,6 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 		NewSession:         s.newSession,
 		Policies:           s.store,
 		Lanes:              config.lanes(),
-		ClaimLanes:         claimLanesFactor * config.lanes(),
 		QueueMax:           config.QueueMax,
 		BatchAsksMax:       config.BatchMax,
 		DecisionTimeout:    config.DecisionTimeout,
