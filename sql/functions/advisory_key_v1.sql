@@ -1,5 +1,5 @@
 -- advisory_key_v1: the number by which a key's or an operation's advisory lock is known: its first 64 bits.
--- take_new_v1 is older and has the same written out, so that both paths stand before the same locks.
+-- Both paths stand before the same locks.
 --
 -- Units: none. Clock: none. Locks: none. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.advisory_key_v1(p_key uuid)

@@ -65,6 +65,7 @@ DECLARE
     v_pends     boolean[];  -- by claim: what was decided stands only if its rows are locked and hold what was seen
     v_tells     boolean[];  -- by claim: this look decides it for good
     v_of        int[];      -- by part: its check, 0 when it is replayed
+    v_tellings  int := 0;   -- how often parts were told: replays, then by each look
     v_first     int;        -- check of the claim in hand
     v_check     int;
     v_cell      int;
@@ -92,6 +93,7 @@ BEGIN
              o_slot_expires, o_cost
         FROM ration.decide_replay_v1(p_shard, o_now, p_operations, p_contents, p_stated, p_claims, p_costs) AS r;
         v_of := array_fill(0, ARRAY[coalesce(cardinality(o_claim), 0)]);
+        v_tellings := least(1, cardinality(v_of));
     END IF;
 
     LOOP
@@ -169,6 +171,7 @@ BEGIN
             END LOOP;
         END IF;
         IF true = ANY (v_tells) THEN
+            v_tellings := v_tellings + 1;
             SELECT v_of || array_agg(k.i), o_claim || array_agg(k.claim), o_policy || array_agg(p_policies[k.cell]),
                    o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(k.fits),
                    o_remaining || array_agg(greatest(0, f.remaining)),
@@ -211,8 +214,8 @@ BEGIN
         s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
     END LOOP;
 
-    IF o_claim <> ARRAY(SELECT c.claim FROM unnest(o_claim) AS c (claim) ORDER BY 1) THEN
-        -- Replays, the first and the second look were answered one after the other.
+    IF v_tellings > 1 THEN
+        -- Replays, the first and the second look were told one after the other.
         SELECT array_agg(p.of), array_agg(p.claim), array_agg(p.policy), array_agg(p.version), array_agg(p.admitted),
                array_agg(p.remaining), array_agg(p.retry_after), array_agg(p.reset_after), array_agg(p.slot), array_agg(p.slot_expires),
                array_agg(p.cost)

@@ -43,7 +43,7 @@ BEGIN
         IF cardinality(p_keys) <> 1 THEN
             RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call that waits alone takes one element';
         END IF;
-        IF NOT pg_try_advisory_xact_lock(('x' || left(replace(p_keys[1]::text, '-', ''), 16))::bit(64)::bigint) THEN
+        IF NOT pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[1])) THEN
             o_now := ration.clock_v1(p_now);
             RETURN;
         END IF;
