@@ -50,16 +50,6 @@ func (c *claim) kind() kind {
 	return fastClaims
 }
 
-// logs counts the sliding window logs among what is asked.
-func (c *claim) logs() (logs int) {
-	for i := range c.Checks {
-		if c.Checks[i].Policy.Spec.Limit.Algorithm == policy.SlidingWindowLog {
-			logs++
-		}
-	}
-	return logs
-}
-
 // answered takes a verdict over, as one of the status; its parts are the
 // lane's.
 func (c *claim) answered(verdict *policy.Verdict, status policy.ClaimStatus) {

@@ -67,7 +67,7 @@ func (b *claims) take(waiting []*call, groupsMax int) (groups []group, rest []*c
 // hasRoom says whether a claim fits beside those of the batch in hand.
 func (b *claims) hasRoom(c *claim) bool {
 	return len(b.groups) == 0 ||
-		len(b.groups) < b.groupsMax && b.checks+len(c.Checks) <= b.checksMax && b.logs+c.logs() <= logsMax
+		len(b.groups) < b.groupsMax && b.checks+len(c.Checks) <= b.checksMax && b.logs+policy.CountLogs(c.Checks) <= logsMax
 }
 
 // place puts a call into the group of the claim that it repeats, or makes one
@@ -91,7 +91,7 @@ func (b *claims) place(c *call) bool {
 		}
 		b.groups = append(b.groups, group{claim: c.claim})
 		b.checks += len(c.claim.Checks)
-		b.logs += c.claim.logs()
+		b.logs += policy.CountLogs(c.claim.Checks)
 	}
 	b.groups[place].add(c)
 	return true

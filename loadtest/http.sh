@@ -60,6 +60,7 @@ denied() {
 ask() { env "${@:4}" wrk -t1 -c"$1" -d"$2s" --latency -s loadtest/wrk/ask.lua "$3"; }
 
 # run NAME URL [VARIABLE=value…]: one line of the table, and the decisions a second in $rate
+within=100
 run() {
   local name=$1 url=$2 each=1 variable before out requests other missed
   for variable in "${@:3}"; do [[ $variable != ITEMS=* ]] || each=${variable#*=}; done
@@ -72,8 +73,9 @@ run() {
   rate=$(awk -v n="$each" -v all="$requests" -v no="$missed" '/Requests\/sec/{printf "%.0f", $2 * n * (1 - no / all)}' <<<"$out")
   printf '%-34s %8s decisions/s   p50 %-9s p99 %-9s %s denied, %s without a decision\n' "$name" "$rate" \
     "$(awk '$1=="50%"{print $2}' <<<"$out")" "$(awk '$1=="99%"{print $2}' <<<"$out")" "$((other - missed))" "$missed"
-  # What missed its deadline is not in the rate; where it is more than one in ten, the machine is too busy to measure on.
-  if grep -q 'Socket errors' <<<"$out" || ((missed * 10 > requests)); then echo "$out"; exit 1; fi
+  # What missed its deadline is not in the rate. At most one in a hundred may; of the general path, whose batches take a good
+  # part of the deadline on two cores, one in ten: beyond that the machine is too busy to measure on.
+  if grep -q 'Socket errors' <<<"$out" || ((missed * within > requests)); then echo "$out"; exit 1; fi
 }
 
 echo "# $connections connections, $seconds s a turn, $ACCOUNTS accounts, $(nproc) cores with load generator, service and PostgreSQL on them"
@@ -87,8 +89,10 @@ turn() { run "$@"; sum[$1]=$((${sum[$1]:-0} + rate)); }
 for _ in $(seq "$rounds"); do
   turn "single decisions" "$http"
   turn "the same handler, store left out" "$bare"
+  within=10
   turn "of three policies" "$http" OPERATION=several
   turn "with operation ids" "$http" IDS=1
+  within=100
   turn "denied, $few accounts" "$http" OPERATION=spent ACCOUNTS="$few"
   turn "allowed, $few accounts" "$http" ACCOUNTS="$few"
 done

@@ -150,8 +150,8 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 
 // Recover records the loss of the fast state and begins a new incarnation,
 // unless another instance has done so already; found says that this call did.
-// Its errors are [*policy.Error],
-// as those of all methods of the store but of its sessions are.
+// Its errors are [*policy.Error], as those of all methods of the store but of
+// its sessions are.
 func (s *Store) Recover(ctx context.Context) (found bool, err error) {
 	err = s.control(ctx, "recover the fast state", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "SELECT ration.recover_v1()").Scan(&found)

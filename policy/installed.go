@@ -17,3 +17,15 @@ type Check struct {
 	Cost   int64 // tokens, 1 to CostMax
 	Priced bool  // Cost is the request's own: a settlement replaces it
 }
+
+// CountLogs says how many of the checks are of sliding window logs: each is
+// read and written whole, with up to 1,000 charges, so that they are bounded by
+// themselves.
+func CountLogs(checks []Check) (logs int) {
+	for i := range checks {
+		if checks[i].Policy.Spec.Limit.Algorithm == SlidingWindowLog {
+			logs++
+		}
+	}
+	return logs
+}

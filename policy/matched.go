@@ -9,8 +9,7 @@ import (
 // that its claim locks.
 const checksMax = 64
 
-// logsMax is how many sliding window logs may be among them: each is read and
-// written whole, with up to 1,000 charges, within the bound of one call.
+// logsMax is how many sliding window logs may be among them ([CountLogs]).
 const logsMax = 16
 
 // Matched is what a request has to pass. [Set.Match] fills it and reuses its
@@ -128,23 +127,13 @@ func (m *Matched) judge(missing *[AttributeCount]bool, chargeable bool) error {
 		return &Error{Code: CodeNotFound, Reason: ReasonNoPolicy, Detail: "No policy applies to this request."}
 	case len(m.Checks) > checksMax:
 		return tooManyPolicies("More than " + strconv.Itoa(checksMax) + " policies match this request.")
-	case m.logs() > logsMax:
+	case CountLogs(m.Checks) > logsMax:
 		return tooManyPolicies("More than " + strconv.Itoa(logsMax) + " policies that match this request are a " + SlidingWindowLog.String() + ".")
 	case len(m.Checks) > 0 && !chargeable:
 		return Invalid(ReasonCostNotAllowed, "No policy for this request would charge the stated cost.",
 			Fault{Pointer: "/cost", Detail: "must be left out, or be what a policy for this request charges (costs.max)"})
 	}
 	return nil
-}
-
-// logs counts the sliding window logs among the checks.
-func (m *Matched) logs() (logs int) {
-	for i := range m.Checks {
-		if m.Checks[i].Policy.Spec.Limit.Algorithm == SlidingWindowLog {
-			logs++
-		}
-	}
-	return logs
 }
 
 func tooManyPolicies(detail string) error { return Invalid(ReasonTooManyPolicies, detail) }
