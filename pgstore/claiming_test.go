@@ -88,6 +88,9 @@ func (b *bench) crew(size int) *crew {
 	for i := range size {
 		session := stores[i%len(stores)].NewSession()
 		b.Cleanup(session.Close)
+		if err := session.Connect(b.Context()); err != nil { // one by one: all at once, they take longer than each may
+			b.Fatal(err)
+		}
 		c.sessions = append(c.sessions, session)
 	}
 	return c

@@ -27,6 +27,16 @@ func interpret(doing string, err error) error {
 	return storeError(doing, err)
 }
 
+// unasked is [interpret] for what failed before anything was asked of the
+// store: then it is known that nothing was charged.
+func unasked(doing string, err error) error {
+	store := storeError(doing, err)
+	if store.Fault == policy.StoreUnsure {
+		store.Fault = policy.StoreUnreachable
+	}
+	return store
+}
+
 func storeError(doing string, err error) *policy.StoreError {
 	return &policy.StoreError{Fault: fault(err), Doing: doing, Cause: err}
 }

@@ -53,6 +53,28 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A connection that was never ready has charged nobody.
+func TestFaultsBeforeACall(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]policy.StoreFault{
+		context.DeadlineExceeded:         policy.StoreUnreachable,
+		io.ErrUnexpectedEOF:              policy.StoreUnreachable,
+		&pgconn.PgError{Code: "57P01"}:   policy.StoreUnreachable,
+		&pgconn.PgError{Code: "57014"}:   policy.StoreHeld,
+		&pgconn.PgError{Code: stateLost}: policy.StoreStateLost,
+		&pgconn.PgError{Code: "42883"}:   policy.StoreFaulty,
+	} {
+		if got := unasked("connect", err); !isStoreError(got, want) {
+			t.Errorf("%v is %v, want %s", err, got, want)
+		}
+	}
+}
+
+func isStoreError(err error, want policy.StoreFault) bool {
+	store, ok := errors.AsType[*policy.StoreError](err)
+	return ok && store.Fault == want && store.Doing != ""
+}
+
 // Whoever is told of a fault learns whether his call took effect, and no internals.
 func TestProblems(t *testing.T) {
 	t.Parallel()

@@ -114,8 +114,7 @@ func (s *Session) ask(ctx context.Context, sql string, values [][]byte, decode f
 // to cancel, since cancelling a COMMIT that waits for a standby would report
 // success.
 func (s *Session) call(ctx context.Context, sql string, values [][]byte, decode func(row [][]byte) error) error {
-	statement, err := s.statement(ctx, sql)
-	if err != nil {
+	if err := s.Connect(ctx); err != nil {
 		return err
 	}
 	conn := s.conn.PgConn()
@@ -124,12 +123,12 @@ func (s *Session) call(ctx context.Context, sql string, values [][]byte, decode 
 		s.abandon()
 		return interpret("bound a call", err)
 	}
-	result := conn.ExecStatement(context.Background(), statement, values, binaryFormat, binaryFormat) //nolint:contextcheck // the deadline bounds it, see above
+	result := conn.ExecStatement(context.Background(), s.prepared[sql], values, binaryFormat, binaryFormat) //nolint:contextcheck // the deadline bounds it, see above
 	decoded := errResult
 	for result.NextRow() {
 		decoded = decode(result.Values())
 	}
-	if _, err = result.Close(); err != nil {
+	if _, err := result.Close(); err != nil {
 		var server *pgconn.PgError
 		if !errors.As(err, &server) || conn.IsClosed() {
 			s.abandon()
@@ -137,28 +136,6 @@ func (s *Session) call(ctx context.Context, sql string, values [][]byte, decode 
 		return interpret("decide", err)
 	}
 	return interpret("read decisions", decoded)
-}
-
-// statement connects if need be and gives the prepared form of a call.
-func (s *Session) statement(ctx context.Context, sql string) (*pgconn.StatementDescription, error) {
-	if err := s.Connect(ctx); err != nil {
-		return nil, err
-	}
-	if statement, ok := s.prepared[sql]; ok {
-		return statement, nil
-	}
-	return s.prepare(ctx, sql)
-}
-
-// prepare prepares a call on the connection that there is.
-func (s *Session) prepare(ctx context.Context, sql string) (*pgconn.StatementDescription, error) {
-	statement, err := s.conn.PgConn().Prepare(ctx, fmt.Sprintf("ration_%d", len(s.prepared)), sql, nil)
-	if err != nil {
-		s.abandon()
-		return nil, interpret("prepare a decision", err)
-	}
-	s.prepared[sql] = statement
-	return statement, nil
 }
 
 // errNoCancel keeps pgx from asking the server to cancel an abandoned call.
@@ -205,7 +182,8 @@ func (s *Session) alive() bool {
 	return pgconn.Timeout(err) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// connect opens the connection.
+// connect opens the connection and makes it ready. Whatever goes wrong,
+// nothing was asked of the store yet.
 func (s *Session) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -220,21 +198,32 @@ func (s *Session) connect(ctx context.Context) error {
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return interpret("connect", err)
+		return unasked("connect", err)
 	}
 	connected.Store(true)
 	s.conn = conn
 	clear(s.prepared)
 	if err := s.warm(ctx); err != nil {
 		s.abandon()
-		return interpret("warm a session up", err)
+		return unasked("warm a session up", err)
 	}
-	for _, sql := range []string{takeSQL, takeDurableSQL, takeNewSQL, takeNewDurableSQL, decideSQL} {
-		if _, err := s.prepare(ctx, sql); err != nil { // later it would cost the first caller a round trip
-			return err
-		}
+	if err := s.prepare(ctx); err != nil {
+		s.abandon()
+		return unasked("prepare decisions", err)
 	}
 	s.usedAt = time.Now()
+	return nil
+}
+
+// prepare prepares the calls: later it would cost the first caller a round trip.
+func (s *Session) prepare(ctx context.Context) error {
+	for i, sql := range []string{takeSQL, takeDurableSQL, takeNewSQL, takeNewDurableSQL, decideSQL} {
+		statement, err := s.conn.PgConn().Prepare(ctx, fmt.Sprintf("ration_%d", i), sql, nil)
+		if err != nil {
+			return err
+		}
+		s.prepared[sql] = statement
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -100,15 +101,19 @@ func TestSecondSignalStopsThePrivateServer(t *testing.T) {
 	}
 	data := filepath.Join(dir, strings.Repeat("d", 100)) // no room for a socket in there
 	i := spawnCommand(t, []string{"TMPDIR=" + sockets, "RATION_DEV_DIR=" + data, "RATION_PG_BIN=" + os.Getenv("RATION_PG_BIN")}, "dev")
-	// A request that never arrives whole holds the end up.
+	// A request that never arrives whole holds the end up, once a handler reads
+	// it: then the server bids the rest to come.
 	caller, err := net.Dial("tcp", strings.TrimPrefix(i.decisions, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer caller.Close()
-	const begun = "POST /internal/rate-decisions HTTP/1.1\r\nHost: ration\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+	const begun = "POST /internal/rate-decisions HTTP/1.1\r\nHost: ration\r\nContent-Type: application/json\r\nContent-Length: 99\r\nExpect: 100-continue\r\n\r\n"
 	if _, err := io.WriteString(caller, begun); err != nil {
 		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(caller).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
+		t.Fatalf("the server begins with %q (%v)", line, err)
 	}
 	if err := i.process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
