@@ -142,7 +142,7 @@ func (s shape) change(tb testing.TB) *policy.Change {
 func (b *bench) install(id string, expected int, s shape, atMicros int64) *policy.Installed {
 	b.Helper()
 	installed, _, err := b.store.PutAt(context.Background(),
-		policy.Put{ID: id, Expected: expected, Change: s.change(b), Actor: "test"}, epochMicros+atMicros)
+		policy.Put{ID: id, Expected: expected, Change: s.change(b), Author: policy.Author{Actor: "test"}}, epochMicros+atMicros)
 	if err != nil {
 		b.Fatalf("install %s after version %d: %v", id, expected, err)
 	}

@@ -60,7 +60,7 @@ func newLoaded(b *testing.B) *loaded {
 	if err != nil {
 		b.Fatal(err)
 	}
-	installed, _, err := store.Put(ctx, policy.Put{ID: "bench", Change: change, Actor: "benchmark"})
+	installed, _, err := store.Put(ctx, policy.Put{ID: "bench", Change: change, Author: policy.Author{Actor: "benchmark"}})
 	if err != nil {
 		b.Fatal(err)
 	}

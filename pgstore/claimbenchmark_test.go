@@ -55,7 +55,7 @@ func (l *claimLoad) exec(sql string, arguments ...any) {
 // what is left of each: all of it, or nothing.
 func (l *claimLoad) install(id string, s shape, keys int, empty bool) *policy.Installed {
 	l.Helper()
-	of, _, err := l.store.Put(context.Background(), policy.Put{ID: id, Change: s.change(l), Actor: "benchmark"})
+	of, _, err := l.store.Put(context.Background(), policy.Put{ID: id, Change: s.change(l), Author: policy.Author{Actor: "benchmark"}})
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestFiguresOfAFreshKeyAreOfTheInstantThatDecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, _, err := b.store.Put(t.Context(), policy.Put{ID: "p", Change: change, Actor: "test"})
+	installed, _, err := b.store.Put(t.Context(), policy.Put{ID: "p", Change: change, Author: policy.Author{Actor: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func TestPutIsOneTransactionWithItsAudit(t *testing.T) {
 	put := func(expected int, capacity int64) (*policy.Installed, bool, error) {
 		change := shape{capacity: capacity}.change(t)
 		change.Reason = "why"
-		return b.store.PutAt(t.Context(), policy.Put{ID: "p", Expected: expected, Change: change, Actor: "ann", RequestID: "r1"}, epochMicros)
+		return b.store.PutAt(t.Context(), policy.Put{ID: "p", Expected: expected, Change: change, Author: policy.Author{Actor: "ann", RequestID: "r1"}}, epochMicros)
 	}
 	before := b.generation()
 	if installed, changed, err := put(0, 40); err != nil || !changed || installed.Version != 1 {
@@ -156,7 +156,7 @@ func TestConcurrentPutsOfOneVersion(t *testing.T) {
 	for i := range operators {
 		change := shape{capacity: int64(10 + i)}.change(t)
 		go func() {
-			_, _, err := b.store.PutAt(t.Context(), policy.Put{ID: "p", Expected: 1, Change: change, Actor: "test"}, epochMicros)
+			_, _, err := b.store.PutAt(t.Context(), policy.Put{ID: "p", Expected: 1, Change: change, Author: policy.Author{Actor: "test"}}, epochMicros)
 			outcomes <- err
 		}()
 	}
@@ -245,7 +245,7 @@ func TestAChangeOfStateIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = b.store.Put(ctx, policy.Put{ID: "p", Expected: expected, Change: change, Actor: "ann"})
+		_, _, err = b.store.Put(ctx, policy.Put{ID: "p", Expected: expected, Change: change, Author: policy.Author{Actor: "ann"}})
 		return err
 	}
 	if err := put(0, `"per": ["account", "ip"]`); err != nil {

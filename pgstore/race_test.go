@@ -225,7 +225,7 @@ func (r *race) change(over <-chan struct{}) {
 			r.Error(err)
 		}
 		change := shape{capacity: 1 + (capacity+int64(expected))%1000}.change(r)
-		if _, _, err := r.store.PutAt(r.Context(), policy.Put{ID: "other", Expected: expected, Change: change, Actor: "test"}, r.clock.Load()); err != nil {
+		if _, _, err := r.store.PutAt(r.Context(), policy.Put{ID: "other", Expected: expected, Change: change, Author: policy.Author{Actor: "test"}}, r.clock.Load()); err != nil {
 			r.Error(err)
 		}
 		select {

@@ -127,7 +127,7 @@ func TestBucketNow(t *testing.T) {
 	// The view reads the database's own clock, so the tests' clock is set by it.
 	now := scalar[int64](b, "SELECT ration.clock_v1()")
 	install := func(id string, expected int, s shape) *policy.Installed {
-		installed, _, err := b.store.PutAt(context.Background(), policy.Put{ID: id, Expected: expected, Change: s.change(t), Actor: "test"}, now-hour)
+		installed, _, err := b.store.PutAt(context.Background(), policy.Put{ID: id, Expected: expected, Change: s.change(t), Author: policy.Author{Actor: "test"}}, now-hour)
 		if err != nil {
 			t.Fatal(err)
 		}

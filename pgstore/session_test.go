@@ -172,8 +172,8 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"a newer minor", "UPDATE ration.schema_version SET minor = 7", ""},
 		{"another major", "UPDATE ration.schema_version SET major = 2", "version 2.7"},
 		{"an older major", "UPDATE ration.schema_version SET major = 0", "version 0.7"},
-		{"an older minor", "UPDATE ration.schema_version SET major = 1, minor = 0", "version 1.0"},
-		{"this one again", "UPDATE ration.schema_version SET minor = 1", ""},
+		{"an older minor", "UPDATE ration.schema_version SET major = 1, minor = 1", "version 1.1"},
+		{"this one again", "UPDATE ration.schema_version SET minor = 2", ""},
 		{"no settings", fmt.Sprintf("ALTER ROLE ration_service IN DATABASE %s RESET ALL", pgx.Identifier{b.db.Name}.Sanitize()), "configure_roles_v1"},
 		{"settings again", "SELECT ration.configure_roles_v1()", ""},
 	} {

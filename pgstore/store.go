@@ -17,7 +17,7 @@ import (
 // newer minors so that old and new programs run side by side during a roll-out.
 const (
 	schemaMajor    = 1
-	schemaMinorMin = 1
+	schemaMinorMin = 2
 )
 
 // controlConnsMax bounds the pool for policies and upkeep: one for each kind

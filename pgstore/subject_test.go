@@ -52,7 +52,7 @@ func newSubject(tb testing.TB) *subject {
 func (s *subject) Install(
 	ctx context.Context, id string, change *policy.Change, expected int, nowMicros int64,
 ) (*policy.Installed, error) {
-	installed, _, err := s.store.PutAt(ctx, policy.Put{ID: id, Expected: expected, Change: change, Actor: "test"}, nowMicros)
+	installed, _, err := s.store.PutAt(ctx, policy.Put{ID: id, Expected: expected, Change: change, Author: policy.Author{Actor: "test"}}, nowMicros)
 	return installed, err
 }
 

@@ -7,13 +7,17 @@ schema ration grant ration_operator=USAGE, ration_reader=USAGE, ration_service=U
 composite log_entries of entries bigint[]
 composite operation_part of policy integer, version integer, key uuid, cost bigint, priced boolean, admitted boolean, remaining bigint, retry_after bigint, reset_after bigint, mark bigint, slot uuid, slot_expires_at bigint
 composite settled_part of policy integer, version integer, charged bigint, actual bigint, applied boolean, clamped boolean
-domain policy_name as text CHECK ((VALUE ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'::text))
+domain policy_name as text CHECK ((VALUE ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(![1-9][0-9]{0,18})?$'::text))
 
 -- relations
 table audit
+table audit_head
 table bucket_durable with fillfactor=90
+table carried
+table kill_switch
 table log_durable with fillfactor=90
 table operation with fillfactor=90
+table override
 table policy
 table policy_set
 table policy_version
@@ -21,10 +25,15 @@ table schema_version
 table slot with fillfactor=90
 table slot_parent
 table state_loss
+table sweep
+table sweep_pass
+table token
 table window_durable with fillfactor=90
 unlogged table bucket_fast with fillfactor=90
 unlogged table incarnation_marker
+unlogged table instance with fillfactor=50
 unlogged table log_fast with fillfactor=90
+unlogged table shadow_denial with fillfactor=90
 unlogged table window_fast with fillfactor=90
 view bucket_now
 view log_now
@@ -43,6 +52,14 @@ audit.before json
 audit.after json
 audit.reason text not null
 audit.request_id text not null
+audit.role text not null default ''::text
+audit.settled bigint
+audit.clamped bigint
+audit.previous bytea
+audit.hash bytea
+audit_head.only_row boolean not null default true
+audit_head.id bigint not null
+audit_head.hash bytea not null
 bucket_durable.balance bigint not null
 bucket_durable.at bigint not null
 bucket_durable.key uuid not null
@@ -66,8 +83,23 @@ bucket_now.policy_version integer
 bucket_now.tokens bigint
 bucket_now.capacity bigint
 bucket_now.full_at timestamp with time zone
+carried.policy integer not null
+carried.version integer not null
+carried.settled bigint not null
+carried.clamped bigint not null
 incarnation_marker.only_row boolean not null default true
 incarnation_marker.incarnation uuid not null
+instance.id uuid not null
+instance.name text not null
+instance.version text not null
+instance.started_at bigint not null
+instance.seen_at bigint not null
+instance.generation bigint not null
+kill_switch.prefix text not null
+kill_switch.expires_at bigint not null
+kill_switch.actor text not null
+kill_switch.reason text not null
+kill_switch.created_at bigint not null
 log_durable.key uuid not null
 log_durable.shard integer not null
 log_durable.policy integer not null
@@ -98,6 +130,17 @@ operation.shard integer not null
 operation.allowed boolean not null
 operation.parts ration.operation_part[] not null
 operation.settled ration.settled_part[]
+override.number bigint not null identity always
+override.policy integer not null
+override.key uuid not null
+override.attributes jsonb not null
+override.action text not null
+override.limited integer
+override.expires_at bigint
+override.actor text not null
+override.reason text not null
+override.created_at bigint not null
+override.generation bigint not null
 policy.number integer not null identity always
 policy.id ration.policy_name not null
 policy.version integer not null
@@ -113,6 +156,8 @@ policy.algorithm text not null default 'token_bucket'::text
 policy.strict boolean not null default false
 policy.span bigint not null default 0
 policy.mode text not null default 'enforce'::text
+policy.since integer not null default 1
+policy.parent integer
 policy_set.only_row boolean not null default true
 policy_set.generation bigint not null
 policy_set.incarnation uuid not null
@@ -129,9 +174,17 @@ policy_version.idle_at bigint not null
 policy_version.balances text not null
 policy_version.installed_at bigint not null
 policy_version.generation bigint not null
+policy_version.deleted boolean not null default false
 schema_version.only_row boolean not null default true
 schema_version.major integer not null
 schema_version.minor integer not null
+shadow_denial.policy integer not null
+shadow_denial.version integer not null
+shadow_denial.key uuid not null
+shadow_denial.who jsonb not null
+shadow_denial.denied bigint not null
+shadow_denial.first_at bigint not null
+shadow_denial.last_at bigint not null
 slot.expires_at bigint not null
 slot.ttl bigint not null
 slot.cost bigint not null
@@ -155,6 +208,25 @@ state_loss.lost_incarnation uuid not null
 state_loss.new_incarnation uuid not null
 state_loss.policies_idle integer not null
 state_loss.policies_empty integer not null
+sweep.policy integer not null
+sweep.version integer not null
+sweep.began_at bigint not null
+sweep.pass bigint
+sweep.settled bigint not null default 0
+sweep.clamped bigint not null default 0
+sweep_pass.only_row boolean not null default true
+sweep_pass.pass bigint not null
+sweep_pass.place integer
+sweep_pass.after uuid not null default '00000000-0000-0000-0000-000000000000'::uuid
+token.id bigint not null identity always
+token.name text not null
+token.role text
+token.scope jsonb
+token.secret bytea not null
+token.created_at bigint not null
+token.created_by text not null
+token.expires_at bigint
+token.revoked_at bigint
 window_durable.start bigint not null
 window_durable.current bigint not null
 window_durable.previous bigint not null
@@ -180,23 +252,36 @@ window_now.full_at timestamp with time zone
 
 -- constraints
 ration.audit audit_pkey PRIMARY KEY (id)
+ration.audit_head audit_head_only_row_check CHECK (only_row)
+ration.audit_head audit_head_pkey PRIMARY KEY (only_row)
 ration.bucket_durable bucket_durable_pkey PRIMARY KEY (shard, key)
 ration.bucket_fast bucket_fast_pkey PRIMARY KEY (shard, key)
 ration.incarnation_marker incarnation_marker_only_row_check CHECK (only_row)
 ration.incarnation_marker incarnation_marker_pkey PRIMARY KEY (only_row)
+ration.instance instance_pkey PRIMARY KEY (id)
+ration.kill_switch kill_switch_pkey PRIMARY KEY (prefix)
+ration.kill_switch kill_switch_prefix_check CHECK ((prefix ~ '^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$'::text))
 ration.log_durable log_durable_pkey PRIMARY KEY (shard, key)
 ration.log_fast log_fast_pkey PRIMARY KEY (shard, key)
 ration.operation operation_pkey PRIMARY KEY (shard, key)
+ration.override override_action_check CHECK ((action = ANY (ARRAY['limit'::text, 'exempt'::text, 'blocked'::text])))
+ration.override override_check CHECK (((action = 'limit'::text) = (limited IS NOT NULL)))
+ration.override override_limited_fkey FOREIGN KEY (limited) REFERENCES ration.policy(number)
+ration.override override_pkey PRIMARY KEY (number)
+ration.override override_policy_fkey FOREIGN KEY (policy) REFERENCES ration.policy(number)
+ration.override override_policy_key_key UNIQUE (policy, key)
 ration.policy policy_algorithm_check CHECK ((algorithm = ANY (ARRAY['token_bucket'::text, 'fixed_window'::text, 'sliding_window_counter'::text, 'sliding_window_log'::text, 'concurrency'::text])))
 ration.policy policy_durability_check CHECK ((durability = ANY (ARRAY['fast'::text, 'durable'::text])))
 ration.policy policy_id_key UNIQUE (id)
-ration.policy policy_mode_check CHECK ((mode = ANY (ARRAY['enforce'::text, 'shadow'::text, 'disabled'::text])))
+ration.policy policy_mode CHECK ((mode = ANY (ARRAY['enforce'::text, 'shadow'::text, 'disabled'::text, 'deleted'::text])))
 ration.policy policy_number_version_fkey FOREIGN KEY (number, version) REFERENCES ration.policy_version(number, version) DEFERRABLE INITIALLY DEFERRED
+ration.policy policy_parent_fkey FOREIGN KEY (parent) REFERENCES ration.policy(number)
 ration.policy policy_pkey PRIMARY KEY (number)
+ration.policy policy_since_check CHECK ((since >= 1))
 ration.policy policy_span_check CHECK ((span >= 0))
 ration.policy_set policy_set_only_row_check CHECK (only_row)
 ration.policy_set policy_set_pkey PRIMARY KEY (only_row)
-ration.policy_version policy_version_balances_check CHECK ((balances = 'keep'::text))
+ration.policy_version policy_version_balances CHECK ((balances = ANY (ARRAY['keep'::text, 'scale'::text, 'reset'::text, 'restart'::text])))
 ration.policy_version policy_version_capacity_check CHECK ((capacity >= 1))
 ration.policy_version policy_version_capacity_units_check CHECK (((capacity_units >= 1) AND (capacity_units <= '4611686018427387903'::bigint)))
 ration.policy_version policy_version_check CHECK ((((capacity)::numeric * (d)::numeric) = (capacity_units)::numeric))
@@ -208,32 +293,57 @@ ration.policy_version policy_version_pkey PRIMARY KEY (number, version)
 ration.policy_version policy_version_version_check CHECK ((version >= 1))
 ration.schema_version schema_version_only_row_check CHECK (only_row)
 ration.schema_version schema_version_pkey PRIMARY KEY (only_row)
+ration.shadow_denial shadow_denial_pkey PRIMARY KEY (policy, version, key)
 ration.slot slot_cost_check CHECK ((cost >= 1))
 ration.slot slot_pkey PRIMARY KEY (shard, id)
 ration.slot_parent slot_parent_pkey PRIMARY KEY (shard, key)
 ration.state_loss state_loss_pkey PRIMARY KEY (id)
+ration.sweep sweep_pkey PRIMARY KEY (policy)
+ration.sweep sweep_policy_fkey FOREIGN KEY (policy) REFERENCES ration.policy(number) ON DELETE CASCADE
+ration.sweep_pass sweep_pass_only_row_check CHECK (only_row)
+ration.sweep_pass sweep_pass_pkey PRIMARY KEY (only_row)
+ration.token token_check CHECK (((role IS NULL) = (scope IS NOT NULL)))
+ration.token token_name_check CHECK ((name ~ '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$'::text))
+ration.token token_pkey PRIMARY KEY (id)
+ration.token token_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
+ration.token token_secret_check CHECK ((length(secret) = 32))
+ration.token token_secret_key UNIQUE (secret)
 ration.window_durable window_durable_pkey PRIMARY KEY (shard, key)
 ration.window_fast window_fast_pkey PRIMARY KEY (shard, key)
 
 -- indexes
+CREATE INDEX audit_actor ON ration.audit USING btree (actor, id)
+CREATE INDEX audit_policy ON ration.audit USING btree (policy, id)
+CREATE INDEX carried_policy ON ration.carried USING btree (policy, version)
 CREATE INDEX operation_expires_at ON ration.operation USING btree (expires_at)
+CREATE INDEX override_expires_at ON ration.override USING btree (expires_at) WHERE (expires_at IS NOT NULL)
 CREATE INDEX policy_generation ON ration.policy USING btree (generation)
 CREATE INDEX slot_key ON ration.slot USING btree (shard, key, expires_at) INCLUDE (cost)
+CREATE UNIQUE INDEX audit_head_pkey ON ration.audit_head USING btree (only_row)
 CREATE UNIQUE INDEX audit_pkey ON ration.audit USING btree (id)
 CREATE UNIQUE INDEX bucket_durable_pkey ON ration.bucket_durable USING btree (shard, key)
 CREATE UNIQUE INDEX bucket_fast_pkey ON ration.bucket_fast USING btree (shard, key)
 CREATE UNIQUE INDEX incarnation_marker_pkey ON ration.incarnation_marker USING btree (only_row)
+CREATE UNIQUE INDEX instance_pkey ON ration.instance USING btree (id)
+CREATE UNIQUE INDEX kill_switch_pkey ON ration.kill_switch USING btree (prefix)
 CREATE UNIQUE INDEX log_durable_pkey ON ration.log_durable USING btree (shard, key)
 CREATE UNIQUE INDEX log_fast_pkey ON ration.log_fast USING btree (shard, key)
 CREATE UNIQUE INDEX operation_pkey ON ration.operation USING btree (shard, key)
+CREATE UNIQUE INDEX override_pkey ON ration.override USING btree (number)
+CREATE UNIQUE INDEX override_policy_key_key ON ration.override USING btree (policy, key)
 CREATE UNIQUE INDEX policy_id_key ON ration.policy USING btree (id)
 CREATE UNIQUE INDEX policy_pkey ON ration.policy USING btree (number)
 CREATE UNIQUE INDEX policy_set_pkey ON ration.policy_set USING btree (only_row)
 CREATE UNIQUE INDEX policy_version_pkey ON ration.policy_version USING btree (number, version)
 CREATE UNIQUE INDEX schema_version_pkey ON ration.schema_version USING btree (only_row)
+CREATE UNIQUE INDEX shadow_denial_pkey ON ration.shadow_denial USING btree (policy, version, key)
 CREATE UNIQUE INDEX slot_parent_pkey ON ration.slot_parent USING btree (shard, key)
 CREATE UNIQUE INDEX slot_pkey ON ration.slot USING btree (shard, id)
 CREATE UNIQUE INDEX state_loss_pkey ON ration.state_loss USING btree (id)
+CREATE UNIQUE INDEX sweep_pass_pkey ON ration.sweep_pass USING btree (only_row)
+CREATE UNIQUE INDEX sweep_pkey ON ration.sweep USING btree (policy)
+CREATE UNIQUE INDEX token_pkey ON ration.token USING btree (id)
+CREATE UNIQUE INDEX token_secret_key ON ration.token USING btree (secret)
 CREATE UNIQUE INDEX window_durable_pkey ON ration.window_durable USING btree (shard, key)
 CREATE UNIQUE INDEX window_fast_pkey ON ration.window_fast USING btree (shard, key)
 

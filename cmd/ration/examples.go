@@ -36,7 +36,7 @@ func installExamples(ctx context.Context, store *pgstore.Store) error {
 			return fmt.Errorf("example policy %s: %w", entry.Name(), err)
 		}
 		change.Reason = "example policy"
-		_, _, err = store.Put(ctx, policy.Put{ID: strings.TrimSuffix(entry.Name(), ".json"), Change: change, Actor: "ration dev"})
+		_, _, err = store.Put(ctx, policy.Put{ID: strings.TrimSuffix(entry.Name(), ".json"), Change: change, Author: policy.Author{Actor: "ration dev"}})
 		if known, ok := errors.AsType[*policy.Error](err); ok && known.Reason == policy.ReasonVersionConflict {
 			continue // the store has it
 		}

@@ -1,0 +1,3 @@
+-- The functions of the versions before.
+
+UPDATE ration.schema_version SET minor = 1;

@@ -1,0 +1,30 @@
+-- Policy changes of every kind, overrides, sweeps, callers, instances and the audit: the functions and views that are new or
+-- changed, in the order in which each finds what it needs.
+
+UPDATE ration.schema_version SET minor = 2;
+
+-- Who may do what. Everything else is the owner's alone.
+--   ration_service   the process: runs the decision functions, reads policies, slots and outcomes of operation ids
+--   ration_operator  people on duty: what readers see, and upkeep by hand. Policies are changed over HTTP, where they are checked
+--   ration_reader    dashboards: reads policies, their history and what every key has used
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ration FROM PUBLIC;
+GRANT USAGE ON SCHEMA ration TO ration_service, ration_operator, ration_reader;
+
+GRANT SELECT ON ration.schema_version, ration.policy_set, ration.policy, ration.policy_version, ration.audit, ration.state_loss
+    TO ration_service, ration_operator, ration_reader;
+GRANT SELECT ON ration.operation, ration.slot_parent, ration.slot TO ration_service;
+GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slot_now
+    TO ration_service, ration_operator, ration_reader;
+-- Called by the views with the rights of whoever looks.
+GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
+    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1,
+    ration.window_start_v1, ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1,
+    ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
+    TO ration_service, ration_operator, ration_reader;
+
+GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,
+    ration.clean_slot_parents_v1, ration.clean_operations_v1, ration.recover_v1
+    TO ration_service, ration_operator;
+GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
+    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1
+    TO ration_service;

@@ -1,0 +1,35 @@
+package policy
+
+// Role says what an operator may do on the admin listener. Each may what those
+// before it may.
+type Role uint8
+
+// The roles, the least first.
+const (
+	NoRole   Role = iota // nothing
+	Viewer               // reads policies, their history, balances and the audit
+	Operator             // changes policies, overrides and balances
+	Admin                // throws the kill switch, and makes and revokes tokens
+)
+
+var roleNames = [...]string{"", "viewer", "operator", "admin"}
+
+// String gives the role's name in tokens, configuration and the audit.
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole reads a role's name; ok is false for any other text.
+func ParseRole(name string) (role Role, ok bool) {
+	for role := Viewer; role <= Admin; role++ {
+		if name == role.String() {
+			return role, true
+		}
+	}
+	return NoRole, false
+}
+
+// Author is who makes a change, for the audit.
+type Author struct {
+	Actor     string // the operator's name
+	Role      Role   // NoRole where nobody had to say who they are
+	RequestID string // of the call that asked
+}
