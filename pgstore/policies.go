@@ -44,10 +44,7 @@ func (s *Store) putAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 		case err != nil:
 			return err
 		case outcome == "conflict":
-			return &policy.Error{
-				Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict,
-				Detail: "The policy's version in force is not the one that this change replaces.",
-			}
+			return versionConflict("The policy's version in force is not the one that this change replaces.")
 		case outcome == "restart":
 			return needsRestart(restarts)
 		}
@@ -56,6 +53,33 @@ func (s *Store) putAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 		return err
 	})
 	return installed, changed, err
+}
+
+// Delete ends a policy with a tombstone, its next version, and its audit row,
+// in one transaction, and tells every instance. A version other than
+// removal.Expected in force is version-conflict.
+func (s *Store) Delete(ctx context.Context, removal policy.Removal) error {
+	return s.deleteAt(ctx, removal, 0)
+}
+
+// deleteAt is Delete at an instant of a test clock; 0 in production.
+func (s *Store) deleteAt(ctx context.Context, removal policy.Removal, nowMicros int64) error {
+	return s.control(ctx, "delete a policy", func(ctx context.Context, tx pgx.Tx) error {
+		var outcome string
+		err := tx.QueryRow(ctx, `
+			SELECT r.o_outcome FROM ration.delete_policy_v1($1, $2, $3, $4, $5, $6, nullif($7::bigint, 0)) AS r`,
+			removal.ID, removal.Expected, removal.Actor, removal.Role.String(), removal.Reason, removal.RequestID, nowMicros).
+			Scan(&outcome)
+		if err == nil && outcome == "conflict" {
+			return versionConflict("The policy's version in force is not the one that is to be deleted.")
+		}
+		return err
+	})
+}
+
+// versionConflict tells that another version is in force than the one named.
+func versionConflict(detail string) error {
+	return &policy.Error{Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict, Detail: detail}
 }
 
 // needsRestart refuses a change after which the policy would keep other state

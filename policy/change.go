@@ -9,6 +9,7 @@ const proseBytesMax = 1000
 type Change struct {
 	Spec     *Spec
 	Balances Balances
+	Start    Start   // with balances Restart, and only then
 	Reason   string  // for the audit, at most 1,000 bytes
 	Warnings []Fault // what is possible and perhaps not meant, for the answer
 }
@@ -20,10 +21,6 @@ func (c *Change) warn(pointer, detail string) {
 // changeOnlyCount is how many members at the end of changeMembers belong to
 // the change and not to the stored policy.
 const changeOnlyCount = 3
-
-// startNames are what new state may hold; they belong to balances restart,
-// which is not available yet either.
-var startNames = [...]string{"full", "empty"}
 
 // changeMembers is the wire form of a change, the stored form being all but
 // the last changeOnlyCount.
@@ -51,9 +48,11 @@ var changeMembers = members[Change]{
 	{name: "disclose", read: func(r *reader, c *Change, v jsontext.Value) { c.Spec.Disclose = r.boolean(v) }},
 
 	{name: "balances", read: func(r *reader, c *Change, v jsontext.Value) {
-		c.Balances = readRule(r, v, balancesNames[:], Keep+1, Keep+2, Keep+3)
+		c.Balances = readRule[Balances](r, v, balancesNames[:])
 	}},
-	{name: "start", read: func(r *reader, _ *Change, v jsontext.Value) { readRule[uint8](r, v, startNames[:], 0, 1) }},
+	{name: "start", read: func(r *reader, c *Change, v jsontext.Value) {
+		c.Start = StartFull + readRule[Start](r, v, startNames[:])
+	}},
 	{name: "reason", read: func(r *reader, c *Change, v jsontext.Value) { c.Reason = r.text(v, 0, proseBytesMax) }},
 }
 
@@ -88,6 +87,7 @@ func parseChange(body []byte, table members[Change]) (*Change, error) {
 	}}
 	found := readObject(&r, object, change, table)
 	r.checkSpec(change.Spec, found)
+	r.checkBalances(change)
 	if err := r.err(ReasonPolicyInvalid); err != nil {
 		return nil, err
 	}
@@ -108,4 +108,26 @@ func (r *reader) checkSpec(spec *Spec, found seen) {
 		r.faultAt("afterLoss", "has no meaning for a durable policy, which loses nothing in a crash")
 	}
 	r.checkShares(spec)
+}
+
+// checkBalances checks that a change can do with the balances what it says.
+func (r *reader) checkBalances(change *Change) {
+	if len(r.faults) > 0 {
+		return
+	}
+	algorithm := change.Spec.Limit.Algorithm
+	switch {
+	case change.Balances == Restart && change.Start == StartNone:
+		r.faultAt("start", "is required with balances restart: full or empty")
+	case change.Balances != Restart && change.Start != StartNone:
+		r.faultAt("start", "has no meaning unless balances is restart")
+	}
+	switch {
+	case change.Balances == Scale && algorithm != TokenBucket:
+		r.faultAt("balances", "cannot be scale for "+algorithm.String()+": only a token bucket holds a fraction")
+	case change.Balances == Reset && algorithm == Concurrency:
+		r.faultAt("balances", "cannot be reset for concurrency: slots are held by work that runs, until they are released or expire")
+	case change.Start == StartEmpty && algorithm == Concurrency:
+		r.faultAt("start", "cannot be empty for concurrency: nobody would hold the slots, so that nobody could release them")
+	}
 }

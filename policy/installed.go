@@ -6,6 +6,7 @@ type Installed struct {
 	ID                string
 	Version           int // from 1, never reused
 	Spec              *Spec
+	Deleted           bool  // a tombstone: the policy ended with this version, whose Spec is that of the version before
 	InstalledAtMicros int64 // in force for every call that begins after this change's COMMIT
 }
 

@@ -84,14 +84,40 @@ func (s Scope) String() string { return scopeNames[s] }
 // included.
 type Balances uint8
 
-// Keep leaves what was earned: floor(balance*d_new/d_old), clamped to the new
-// capacity. It is the default and the only rule yet.
-const Keep Balances = iota
+// The rules for existing balances. Windows and logs keep what they have counted
+// under all but Reset and Restart.
+const (
+	Keep    Balances = iota // what was earned: floor(balance*d_new/d_old), clamped to the new capacity; the default
+	Scale                   // the same fraction of the capacity; token buckets only
+	Reset                   // none is spent, by the operator's explicit word; not for slots, which running work holds
+	Restart                 // what was kept counts no more: the new state begins as [Start] says
+)
 
 var balancesNames = [...]string{"keep", "scale", "reset", "restart"}
 
 // String gives the rule's name in JSON and SQL.
 func (b Balances) String() string { return balancesNames[b] }
+
+// Start says how the new state begins after a change of balances [Restart].
+type Start uint8
+
+// The beginnings.
+const (
+	StartNone  Start = iota // no beginning: what is kept goes on
+	StartFull               // nothing is spent
+	StartEmpty              // everything is spent, at the instant of the change; not for slots
+)
+
+// startNames are the names of StartFull and StartEmpty.
+var startNames = [...]string{"full", "empty"}
+
+// String gives the beginning's name in JSON and SQL, "" for [StartNone].
+func (s Start) String() string {
+	if s == StartNone {
+		return ""
+	}
+	return startNames[s-StartFull]
+}
 
 // readRule reads the name of one of a rule's values. Those in later are
 // described already and not available yet.
