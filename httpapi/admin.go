@@ -34,26 +34,28 @@ type Policies interface {
 // AdminConfig is what the admin listener needs.
 type AdminConfig struct {
 	Site
-	Policies Policies
-	Actor    string // who the audit says changed a policy, until tokens name them
+	Policies  Policies
+	Operators Authenticator // nil: whoever reaches the listener may do everything
+	Actor     string        // who the audit says they are then
 }
 
 // admin serves operators.
 type admin struct {
 	*Site
-	policies Policies
-	actor    string
+	policies  Policies
+	operators Authenticator
+	actor     string
 }
 
 // NewAdmin makes the handler of the admin listener: policies and their
 // versions under /v1/policies.
 func NewAdmin(config AdminConfig) http.Handler {
-	a := &admin{Site: config.withDefaults(), policies: config.Policies, actor: config.Actor}
+	a := &admin{Site: config.withDefaults(), policies: config.Policies, operators: config.Operators, actor: config.Actor}
 	router := a.router()
-	a.routeGet(router, "/v1/policies", a.listPolicies)
-	a.routeGet(router, "/v1/policies/{policyId}", a.getPolicy)
-	a.route(router, http.MethodPut, "/v1/policies/{policyId}", a.putPolicy)
-	a.routeGet(router, "/v1/policies/{policyId}/versions", a.listVersions)
-	a.routeGet(router, "/v1/policies/{policyId}/versions/{version}", a.getVersion)
+	a.routeGet(router, "/v1/policies", policy.Viewer, a.listPolicies)
+	a.routeGet(router, "/v1/policies/{policyId}", policy.Viewer, a.getPolicy)
+	a.route(router, http.MethodPut, "/v1/policies/{policyId}", policy.Operator, a.putPolicy)
+	a.routeGet(router, "/v1/policies/{policyId}/versions", policy.Viewer, a.listVersions)
+	a.routeGet(router, "/v1/policies/{policyId}/versions/{version}", policy.Viewer, a.getVersion)
 	return router
 }

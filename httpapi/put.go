@@ -13,12 +13,11 @@ import (
 // completed with the defaults, and carries its ETag although that form is not
 // byte for byte what was sent.
 func (a *admin) putPolicy(w http.ResponseWriter, r *http.Request) (int, error) {
-	requestID := ensureRequestID(w, r)
 	put, err := a.readPut(r)
 	if err != nil {
 		return 0, err
 	}
-	put.RequestID, put.Actor = requestID, a.actor
+	put.Author = authorOf(r)
 
 	installed, changed, err := a.install(r, put)
 	if err != nil {

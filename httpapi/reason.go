@@ -64,6 +64,12 @@ func reasonInfo(reason policy.Reason, code policy.Code) (status int, title strin
 		return http.StatusRequestEntityTooLarge, "Content too large"
 	case reasonPreconditionRequired:
 		return http.StatusPreconditionRequired, "A precondition is required"
+	case policy.ReasonUnauthenticated:
+		return http.StatusUnauthorized, "Who calls is not known"
+	case policy.ReasonForbidden:
+		return http.StatusForbidden, "Not for this caller"
+	case policy.ReasonGatewayScope:
+		return http.StatusForbidden, "Outside the gateway's scope"
 	case policy.ReasonInternal:
 		return http.StatusInternalServerError, "Internal error"
 	default:
@@ -86,6 +92,10 @@ func codeInfo(code policy.Code) (status int, title string) {
 		return http.StatusServiceUnavailable, "Overloaded"
 	case policy.CodeNotYet:
 		return http.StatusNotImplemented, "Not built yet"
+	case policy.CodeUnauthenticated:
+		return http.StatusUnauthorized, "Who calls is not known"
+	case policy.CodeForbidden:
+		return http.StatusForbidden, "Not for this caller"
 	case policy.CodeInternal:
 	}
 	return http.StatusInternalServerError, "Internal error"

@@ -30,6 +30,13 @@ func ParseRole(name string) (role Role, ok bool) {
 // Author is who makes a change, for the audit.
 type Author struct {
 	Actor     string // the operator's name
-	Role      Role   // NoRole where nobody had to say who they are
+	Role      Role   // NoRole where the program itself makes it
 	RequestID string // of the call that asked
+}
+
+// Caller is whom a request to a listener comes from.
+type Caller struct {
+	Name    string
+	Role    Role     // of an operator, NoRole of a gateway
+	Gateway *Gateway // nil: it is none
 }

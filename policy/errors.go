@@ -16,6 +16,8 @@ const (
 	CodeUnavailable             // the store gave no answer
 	CodeOverloaded              // a bound of ours is reached
 	CodeNotYet                  // described, not built yet
+	CodeUnauthenticated         // the caller does not say who it is, or says so in vain
+	CodeForbidden               // the caller is known and may not do this
 )
 
 // Reason names one kind of problem; it is the last segment of the problem
@@ -38,6 +40,9 @@ const (
 	ReasonOperationInProgress Reason = "operation-in-progress" // CodeConflict: the same operation is being decided; ask again in a second
 	ReasonStoreUnavailable    Reason = "store-unavailable"     // CodeUnavailable
 	ReasonOverloaded          Reason = "overloaded"            // CodeOverloaded
+	ReasonUnauthenticated     Reason = "unauthenticated"       // CodeUnauthenticated: no credential, or none that holds
+	ReasonForbidden           Reason = "forbidden"             // CodeForbidden: the caller's role is not enough
+	ReasonGatewayScope        Reason = "gateway-scope"         // CodeForbidden: the gateway may not speak for this
 	ReasonInternal            Reason = "internal"              // CodeInternal
 )
 
