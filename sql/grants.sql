@@ -23,3 +23,17 @@ GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
     ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1
     TO ration_service;
+
+-- The audit is written by the functions above alone, with their owner's rights; everybody may check it.
+GRANT SELECT ON ration.audit_head TO ration_service, ration_operator, ration_reader;
+GRANT EXECUTE ON FUNCTION ration.audit_hash_v1, ration.audit_verify_v1 TO ration_service, ration_operator, ration_reader;
+
+-- Instances tell of themselves, and of what shadows saw. Whom a shadow would have denied names accounts: no reader sees it.
+GRANT EXECUTE ON FUNCTION ration.confirm_v1, ration.leave_v1, ration.report_shadow_v1 TO ration_service;
+GRANT EXECUTE ON FUNCTION ration.clean_instances_v1, ration.clean_shadow_v1 TO ration_service, ration_operator;
+GRANT EXECUTE ON FUNCTION ration.instances_v1 TO ration_service, ration_operator, ration_reader;
+GRANT SELECT ON ration.shadow_total, ration.shadow_denial TO ration_service, ration_operator;
+
+-- Keys are looked at and set by hand over HTTP, where it is known who asks.
+GRANT EXECUTE ON FUNCTION ration.locate_key_v1, ration.policy_keys_v1, ration.key_figures_v1, ration.reset_bucket_v1, ration.rebase_v1
+    TO ration_service;

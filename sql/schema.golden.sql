@@ -34,6 +34,7 @@ unlogged table incarnation_marker
 unlogged table instance with fillfactor=50
 unlogged table log_fast with fillfactor=90
 unlogged table shadow_denial with fillfactor=90
+unlogged table shadow_total with fillfactor=50
 unlogged table window_fast with fillfactor=90
 view bucket_now
 view log_now
@@ -41,7 +42,7 @@ view slot_now
 view window_now
 
 -- columns
-audit.id bigint not null identity always
+audit.id bigint not null
 audit.at bigint not null
 audit.actor text not null
 audit.action text not null
@@ -55,8 +56,8 @@ audit.request_id text not null
 audit.role text not null default ''::text
 audit.settled bigint
 audit.clamped bigint
-audit.previous bytea
-audit.hash bytea
+audit.previous bytea not null
+audit.hash bytea not null
 audit_head.only_row boolean not null default true
 audit_head.id bigint not null
 audit_head.hash bytea not null
@@ -185,6 +186,12 @@ shadow_denial.who jsonb not null
 shadow_denial.denied bigint not null
 shadow_denial.first_at bigint not null
 shadow_denial.last_at bigint not null
+shadow_total.policy integer not null
+shadow_total.version integer not null
+shadow_total.decided bigint not null
+shadow_total.denied bigint not null
+shadow_total.first_at bigint not null
+shadow_total.last_at bigint not null
 slot.expires_at bigint not null
 slot.ttl bigint not null
 slot.cost bigint not null
@@ -294,6 +301,7 @@ ration.policy_version policy_version_version_check CHECK ((version >= 1))
 ration.schema_version schema_version_only_row_check CHECK (only_row)
 ration.schema_version schema_version_pkey PRIMARY KEY (only_row)
 ration.shadow_denial shadow_denial_pkey PRIMARY KEY (policy, version, key)
+ration.shadow_total shadow_total_pkey PRIMARY KEY (policy, version)
 ration.slot slot_cost_check CHECK ((cost >= 1))
 ration.slot slot_pkey PRIMARY KEY (shard, id)
 ration.slot_parent slot_parent_pkey PRIMARY KEY (shard, key)
@@ -337,6 +345,7 @@ CREATE UNIQUE INDEX policy_set_pkey ON ration.policy_set USING btree (only_row)
 CREATE UNIQUE INDEX policy_version_pkey ON ration.policy_version USING btree (number, version)
 CREATE UNIQUE INDEX schema_version_pkey ON ration.schema_version USING btree (only_row)
 CREATE UNIQUE INDEX shadow_denial_pkey ON ration.shadow_denial USING btree (policy, version, key)
+CREATE UNIQUE INDEX shadow_total_pkey ON ration.shadow_total USING btree (policy, version)
 CREATE UNIQUE INDEX slot_parent_pkey ON ration.slot_parent USING btree (shard, key)
 CREATE UNIQUE INDEX slot_pkey ON ration.slot USING btree (shard, id)
 CREATE UNIQUE INDEX state_loss_pkey ON ration.state_loss USING btree (id)
@@ -348,15 +357,24 @@ CREATE UNIQUE INDEX window_durable_pkey ON ration.window_durable USING btree (sh
 CREATE UNIQUE INDEX window_fast_pkey ON ration.window_fast USING btree (shard, key)
 
 -- triggers
+CREATE TRIGGER audit_chain BEFORE INSERT ON ration.audit FOR EACH ROW EXECUTE FUNCTION ration.audit_chain_v1()
+CREATE TRIGGER audit_refuse BEFORE DELETE OR TRUNCATE ON ration.audit_head FOR EACH STATEMENT EXECUTE FUNCTION ration.audit_refuse_v1()
+CREATE TRIGGER audit_refuse BEFORE DELETE OR UPDATE OR TRUNCATE ON ration.audit FOR EACH STATEMENT EXECUTE FUNCTION ration.audit_refuse_v1()
 
 -- functions
 function advisory_key_v1(p_key uuid) returns bigint language sql immutable parallel safe
+function audit_chain_v1() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp
+function audit_hash_v1(p_row ration.audit) returns bytea language sql stable parallel safe set search_path=pg_catalog, pg_temp
+function audit_refuse_v1() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp
+function audit_verify_v1(p_after bigint, p_hash bytea, p_rows integer, OUT o_rows integer, OUT o_last bigint, OUT o_hash bytea, OUT o_done boolean, OUT o_fault text, OUT o_row bigint) returns record language plpgsql stable set search_path=pg_catalog, pg_temp
 function balance_at_v1(p_policy integer, p_version integer, p_balance bigint, p_at bigint, p_now bigint) returns bigint language sql stable strict set search_path=pg_catalog, pg_temp
 function bucket_key(p_policy text, p_attributes jsonb) returns uuid language plpgsql stable strict set search_path=pg_catalog, pg_temp
 function canonical_target_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
+function clean_instances_v1(p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_logs_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_operations_v1(p_shard integer, p_rows integer, p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function clean_shadow_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_slot_parents_v1(p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_slots_v1(p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
@@ -364,6 +382,7 @@ function clean_windows_v1(p_durable boolean, p_shard integer, p_after uuid, p_ro
 function clock_v1(p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile
 function commit_durably_v1() returns void language plpgsql volatile
 function configure_roles_v1() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp
+function confirm_v1(p_id uuid, p_name text, p_version text, p_started_at bigint, p_generation bigint, p_now bigint DEFAULT NULL::bigint, OUT o_at bigint, OUT o_started_at bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function corrected_v1(p_charged bigint, p_actual bigint, p_counted bigint, p_limit bigint) returns bigint language sql immutable parallel safe
 function decide_figures_v1(p_now bigint, p_place integer, p_cost bigint, p_capacity bigint, p_taken bigint, p_n bigint, p_d bigint, p_span bigint, p_sliding boolean, p_base bigint, p_at bigint, p_previous bigint, p_mark bigint, p_log ration.log_entries) returns TABLE(remaining bigint, retry_after bigint, reset_after bigint) language sql stable
 function decide_guard_v1(p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies integer[], p_keys uuid[], p_claims integer[], p_cells integer[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text) returns void language plpgsql immutable
@@ -375,20 +394,29 @@ function decide_write_v1(p_now bigint, p_cells integer[], p_rows tid[], p_places
 function fold_case_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
 function idle_log_v1(p_policy ration.policy) returns bigint[] language sql immutable parallel safe
+function instances_v1(p_now bigint DEFAULT NULL::bigint, OUT o_id uuid, OUT o_name text, OUT o_version text, OUT o_started_at bigint, OUT o_seen_at bigint, OUT o_generation bigint, OUT o_alive boolean, OUT o_awaited boolean) returns SETOF record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function instant_v1(p_from bigint, p_wait bigint) returns timestamp with time zone language sql immutable parallel safe
 function key_address_v1(p_address inet, p_bits_v4 integer, p_bits_v6 integer, OUT name text, OUT value bytea) returns record language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function key_field_v1(p_field bytea) returns bytea language sql immutable parallel safe strict
+function key_figures_v1(p_shard integer, p_policies integer[], p_keys uuid[], p_now bigint) returns TABLE(policy integer, key uuid, stored boolean, settled_version integer, remaining bigint, reset_after bigint, ahead bigint) language plpgsql stable security definer set search_path=pg_catalog, pg_temp
+function leave_v1(p_id uuid) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function list_v1(p_values anyarray, p_length integer) returns boolean language sql immutable parallel safe
+function locate_key_v1(p_policy text, p_attributes jsonb, OUT o_number integer, OUT o_key uuid, OUT o_override bigint) returns record language plpgsql stable security definer set search_path=pg_catalog, pg_temp
 function log_charged_v1(p_entries bigint[], p_at bigint, p_tokens bigint) returns bigint[] language plpgsql immutable parallel safe
 function log_corrected_v1(p_entries bigint[], p_mark bigint, p_charged bigint, p_actual bigint, p_limit bigint, OUT o_entries bigint[], OUT o_clamped boolean) returns record language plpgsql immutable parallel safe
 function log_live_v1(p_entries bigint[], p_behind bigint, OUT o_live bigint[], OUT o_used bigint) returns record language plpgsql immutable parallel safe
 function log_mark_v1(p_at bigint, p_segment bigint) returns bigint language sql immutable parallel safe
+function log_rebased_v1(p_entries bigint[], p_at bigint) returns bigint[] language sql immutable parallel safe
 function log_wait_v1(p_entries bigint[], p_extra bigint, p_extra_at bigint, p_lack bigint) returns bigint language plpgsql immutable parallel safe
+function policy_keys_v1(p_shard integer, p_policy text, p_after uuid, p_limit integer, OUT o_policies integer[], OUT o_keys uuid[], OUT o_last uuid) returns record language plpgsql stable security definer set search_path=pg_catalog, pg_temp
 function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function ready_v1(p_fast boolean, p_generation bigint) returns boolean language plpgsql stable
+function rebase_v1(p_place integer, p_shard integer, p_after uuid, p_rows integer, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_rebased integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function release_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
 function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
+function report_shadow_v1(p_policy integer, p_version integer, p_decided bigint, p_denied bigint, p_first_at bigint, p_last_at bigint, p_keys uuid[], p_who text[], p_key_denied bigint[], p_key_first_at bigint[], p_key_last_at bigint[]) returns void language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function reset_bucket_v1(p_shard integer, p_policy text, p_attributes jsonb, p_to text, p_release boolean, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_released integer) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function segment_v1(p_policy ration.policy) returns bigint language sql immutable parallel safe
 function settle_buckets_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settle_logs_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
@@ -398,6 +426,7 @@ function settled_v1(p_balance bigint, p_at bigint, p_now bigint, p_rate bigint, 
 function settling_v1(p_parts ration.operation_part[]) returns TABLE(part integer, place integer, key uuid, cost bigint, mark bigint, policy integer, version integer, n bigint, d bigint, capacity bigint, capacity_units bigint, idle_balance bigint, idle_at bigint, span bigint, sliding boolean) language sql stable
 function slot_log_v1(p_shard integer, p_key uuid, p_now bigint, p_count bigint) returns bigint[] language plpgsql stable
 function state_place_v1(p_algorithm text, p_strict boolean, p_durability text) returns integer language sql immutable parallel safe
+function state_table_v1(p_place integer) returns text language sql immutable parallel safe
 function stretch_v1(p_table text, p_column text, p_shard integer, p_after uuid, p_rows integer, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid) returns record language plpgsql stable
 function take_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function take_new_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
@@ -411,6 +440,12 @@ function window_start_v1(p_at bigint, p_span bigint) returns bigint language sql
 function window_wait_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_span bigint, p_limit bigint, p_cost bigint) returns bigint language sql immutable parallel safe
 
 -- grants
+function audit_hash_v1(ration.audit) to ration_operator: EXECUTE
+function audit_hash_v1(ration.audit) to ration_reader: EXECUTE
+function audit_hash_v1(ration.audit) to ration_service: EXECUTE
+function audit_verify_v1(bigint, bytea, integer) to ration_operator: EXECUTE
+function audit_verify_v1(bigint, bytea, integer) to ration_reader: EXECUTE
+function audit_verify_v1(bigint, bytea, integer) to ration_service: EXECUTE
 function balance_at_v1(integer, integer, bigint, bigint, bigint) to ration_operator: EXECUTE
 function balance_at_v1(integer, integer, bigint, bigint, bigint) to ration_reader: EXECUTE
 function balance_at_v1(integer, integer, bigint, bigint, bigint) to ration_service: EXECUTE
@@ -423,10 +458,14 @@ function canonical_target_v1(text) to ration_service: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_operator: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_reader: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_service: EXECUTE
+function clean_instances_v1(bigint) to ration_operator: EXECUTE
+function clean_instances_v1(bigint) to ration_service: EXECUTE
 function clean_logs_v1(boolean, integer, uuid, integer, bigint) to ration_operator: EXECUTE
 function clean_logs_v1(boolean, integer, uuid, integer, bigint) to ration_service: EXECUTE
 function clean_operations_v1(integer, integer, bigint) to ration_operator: EXECUTE
 function clean_operations_v1(integer, integer, bigint) to ration_service: EXECUTE
+function clean_shadow_v1(bigint) to ration_operator: EXECUTE
+function clean_shadow_v1(bigint) to ration_service: EXECUTE
 function clean_slot_parents_v1(integer, uuid, integer, bigint) to ration_operator: EXECUTE
 function clean_slot_parents_v1(integer, uuid, integer, bigint) to ration_service: EXECUTE
 function clean_slots_v1(integer, uuid, integer, bigint) to ration_operator: EXECUTE
@@ -438,6 +477,7 @@ function clean_windows_v1(boolean, integer, uuid, integer, bigint) to ration_ser
 function clock_v1(bigint) to ration_operator: EXECUTE
 function clock_v1(bigint) to ration_reader: EXECUTE
 function clock_v1(bigint) to ration_service: EXECUTE
+function confirm_v1(uuid, text, text, bigint, bigint, bigint) to ration_service: EXECUTE
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_operator: EXECUTE
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_reader: EXECUTE
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_service: EXECUTE
@@ -445,6 +485,9 @@ function decide_v1(integer, bigint, uuid[], uuid[], bigint[], boolean[], integer
 function fold_case_v1(text) to ration_operator: EXECUTE
 function fold_case_v1(text) to ration_reader: EXECUTE
 function fold_case_v1(text) to ration_service: EXECUTE
+function instances_v1(bigint) to ration_operator: EXECUTE
+function instances_v1(bigint) to ration_reader: EXECUTE
+function instances_v1(bigint) to ration_service: EXECUTE
 function instant_v1(bigint, bigint) to ration_operator: EXECUTE
 function instant_v1(bigint, bigint) to ration_reader: EXECUTE
 function instant_v1(bigint, bigint) to ration_service: EXECUTE
@@ -454,6 +497,7 @@ function key_address_v1(inet, integer, integer) to ration_service: EXECUTE
 function key_field_v1(bytea) to ration_operator: EXECUTE
 function key_field_v1(bytea) to ration_reader: EXECUTE
 function key_field_v1(bytea) to ration_service: EXECUTE
+function leave_v1(uuid) to ration_service: EXECUTE
 function log_live_v1(bigint[], bigint) to ration_operator: EXECUTE
 function log_live_v1(bigint[], bigint) to ration_reader: EXECUTE
 function log_live_v1(bigint[], bigint) to ration_service: EXECUTE
@@ -465,6 +509,7 @@ function recover_v1(bigint) to ration_operator: EXECUTE
 function recover_v1(bigint) to ration_service: EXECUTE
 function release_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
 function renew_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
+function report_shadow_v1(integer, integer, bigint, bigint, bigint, bigint, uuid[], text[], bigint[], bigint[], bigint[]) to ration_service: EXECUTE
 function settle_v1(integer, uuid, bigint, bigint) to ration_service: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
@@ -491,6 +536,9 @@ function window_wait_v1(boolean, bigint, bigint, bigint, bigint, bigint) to rati
 relation audit to ration_operator: SELECT
 relation audit to ration_reader: SELECT
 relation audit to ration_service: SELECT
+relation audit_head to ration_operator: SELECT
+relation audit_head to ration_reader: SELECT
+relation audit_head to ration_service: SELECT
 relation bucket_now to ration_operator: SELECT
 relation bucket_now to ration_reader: SELECT
 relation bucket_now to ration_service: SELECT
@@ -510,6 +558,10 @@ relation policy_version to ration_service: SELECT
 relation schema_version to ration_operator: SELECT
 relation schema_version to ration_reader: SELECT
 relation schema_version to ration_service: SELECT
+relation shadow_denial to ration_operator: SELECT
+relation shadow_denial to ration_service: SELECT
+relation shadow_total to ration_operator: SELECT
+relation shadow_total to ration_service: SELECT
 relation slot to ration_service: SELECT
 relation slot_now to ration_operator: SELECT
 relation slot_now to ration_reader: SELECT
