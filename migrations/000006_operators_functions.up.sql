@@ -174,6 +174,31 @@ BEGIN
     RETURN true;
 END $$;
 
+-- close_sweep_v1: ends the sweep of a policy, if one is open, and writes into the audit what came of it: how many balances were
+-- settled and how many of these a change cut, by the sweep itself and by decisions.
+--
+-- Arguments: the policy, the instant of the end, what ended it.
+-- Units: microseconds. Clock: none, the instant is given.
+-- Locks: the policy's sweep. The caller holds the row of ration.policy_set: policy changes write to the audit behind that too.
+-- SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.close_sweep_v1(p_policy int, p_at bigint, p_reason text)
+RETURNS void LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    WITH ended AS (
+        DELETE FROM ration.sweep AS s WHERE s.policy = p_policy RETURNING s.version, s.settled, s.clamped
+    ), carried AS (
+        DELETE FROM ration.carried AS c WHERE c.policy = p_policy RETURNING c.version, c.settled, c.clamped
+    )
+    INSERT INTO ration.audit (at, actor, action, policy, version_after, reason, request_id, settled, clamped)
+    SELECT p_at, 'ration', 'policy.swept', p.id, e.version, p_reason, '', e.settled + d.settled, e.clamped + d.clamped
+    FROM ended AS e
+    JOIN ration.policy AS p ON p.number = p_policy
+    -- A decision under the version before may have been late: what it settled was another sweep's.
+    CROSS JOIN (SELECT coalesce(sum(c.settled), 0) AS settled, coalesce(sum(c.clamped), 0) AS clamped
+                FROM carried AS c JOIN ended USING (version)) AS d;
+END $$;
+
 -- confirm_v1: an instance of the service says that it lives, and which generation of the policy set is in force in it:
 -- nothing that it answers any more is of an older one. Called once a second, and at once when that changes.
 --
@@ -312,6 +337,27 @@ BEGIN ATOMIC
           FROM generate_series(1, cardinality(p_entries) / 2) AS i GROUP BY 1) AS e
     CROSS JOIN LATERAL (VALUES (1, e.at), (2, e.tokens)) AS v (place, value);
 END;
+
+-- open_sweep_v1: begins the sweep of a change: from here on sweep_v1 settles what the policy has kept under older versions.
+-- What was being swept for an earlier change of the policy goes on as this sweep; the audit says how far the earlier one came.
+--
+-- Arguments: the policy and its version that makes the change, both of which are in force in this transaction; the instant of
+--        the change.
+-- Answers: nothing. Windows and logs that are kept are counted on as they stand: there is nothing to sweep.
+-- Units: microseconds. Clock: none, the instant is given.
+-- Locks: the policy's sweep. The caller holds the row of ration.policy_set, and has not written to the audit yet.
+-- SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.open_sweep_v1(p_policy int, p_version int, p_at bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM ration.policy AS p JOIN ration.policy_version AS v USING (number)
+               WHERE p.number = p_policy AND v.version = p_version
+                 AND (p.algorithm = 'token_bucket' OR v.balances IN ('reset', 'restart'))) THEN
+        PERFORM ration.close_sweep_v1(p_policy, p_at, format('overtaken by version %s', p_version));
+        INSERT INTO ration.sweep (policy, version, began_at) VALUES (p_policy, p_version, p_at);
+    END IF;
+END $$;
 
 -- state_table_v1: the table of a place in the lock order (state_place_v1), in which a key has one row.
 --

@@ -497,19 +497,24 @@ function key_address_v1(inet, integer, integer) to ration_service: EXECUTE
 function key_field_v1(bytea) to ration_operator: EXECUTE
 function key_field_v1(bytea) to ration_reader: EXECUTE
 function key_field_v1(bytea) to ration_service: EXECUTE
+function key_figures_v1(integer, integer[], uuid[], bigint) to ration_service: EXECUTE
 function leave_v1(uuid) to ration_service: EXECUTE
+function locate_key_v1(text, jsonb) to ration_service: EXECUTE
 function log_live_v1(bigint[], bigint) to ration_operator: EXECUTE
 function log_live_v1(bigint[], bigint) to ration_reader: EXECUTE
 function log_live_v1(bigint[], bigint) to ration_service: EXECUTE
 function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_operator: EXECUTE
 function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_reader: EXECUTE
 function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_service: EXECUTE
+function policy_keys_v1(integer, text, uuid, integer) to ration_service: EXECUTE
 function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, bigint) to ration_service: EXECUTE
+function rebase_v1(integer, integer, uuid, integer, text, text, text, text, bigint) to ration_service: EXECUTE
 function recover_v1(bigint) to ration_operator: EXECUTE
 function recover_v1(bigint) to ration_service: EXECUTE
 function release_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
 function renew_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
 function report_shadow_v1(integer, integer, bigint, bigint, bigint, bigint, uuid[], text[], bigint[], bigint[], bigint[]) to ration_service: EXECUTE
+function reset_bucket_v1(integer, text, jsonb, text, boolean, text, text, text, text, bigint) to ration_service: EXECUTE
 function settle_v1(integer, uuid, bigint, bigint) to ration_service: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
