@@ -1,6 +1,6 @@
 -- What only this step had room for goes with it: the limits of overrides, and policies that were deleted. Their audit stays.
-DROP TABLE ration.audit_head, ration.shadow_denial, ration.instance, ration.token, ration.carried, ration.sweep_pass, ration.sweep,
-    ration.kill_switch, ration.override;
+DROP TABLE ration.audit_head, ration.shadow_denial, ration.shadow_total, ration.instance, ration.token, ration.carried,
+    ration.sweep_pass, ration.sweep, ration.kill_switch, ration.override;
 DROP INDEX ration.audit_policy, ration.audit_actor;
 ALTER TABLE ration.audit DROP COLUMN role, DROP COLUMN settled, DROP COLUMN clamped, DROP COLUMN previous, DROP COLUMN hash;
 UPDATE ration.policy AS p SET mode = v.content ->> 'mode'

@@ -95,7 +95,17 @@ CREATE UNLOGGED TABLE ration.instance (
     generation bigint NOT NULL                -- confirmed: nothing it answers is of an older one
 ) WITH (fillfactor = 50);
 
--- Who would have been denied by a shadow policy, as instances have told; bounded by policy.
+-- What each version of a policy decided while it was a shadow, as instances have told.
+CREATE UNLOGGED TABLE ration.shadow_total (
+    policy   int    NOT NULL,
+    version  int    NOT NULL,
+    decided  bigint NOT NULL,                 -- requests
+    denied   bigint NOT NULL,                 -- of these, those that it would have denied
+    first_at bigint NOT NULL,                 -- of the decisions
+    last_at  bigint NOT NULL,
+    PRIMARY KEY (policy, version)
+) WITH (fillfactor = 50);
+-- Whom it would have denied: the first 1,000 keys of a version.
 CREATE UNLOGGED TABLE ration.shadow_denial (
     policy   int    NOT NULL,
     version  int    NOT NULL,
