@@ -14,7 +14,7 @@ const batchItemsMax = 1000
 
 // decideBatch answers up to batchItemsMax requests in order, each with its own
 // status; one bad item fails alone.
-func (d *decisions) decideBatch(w http.ResponseWriter, r *http.Request) (int, error) {
+func (d *decisions) decideBatch(w http.ResponseWriter, r *http.Request, gateway *policy.Gateway) (int, error) {
 	started := time.Now()
 	scratch := d.scratches.take()
 	defer d.scratches.giveBack(scratch)
@@ -25,8 +25,13 @@ func (d *decisions) decideBatch(w http.ResponseWriter, r *http.Request) (int, er
 
 	requests := make([]*policy.Request, 0, len(items))
 	for i := range items {
-		if items[i].Err == nil {
-			requests = append(requests, items[i].Request)
+		item := &items[i]
+		if item.Err == nil {
+			item.Err = gateway.Check(item.Request)
+		}
+		if item.Err == nil {
+			item.Request.Gateway = gateway.Name
+			requests = append(requests, item.Request)
 		}
 	}
 	results := make([]policy.Result, len(requests))

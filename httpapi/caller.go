@@ -52,7 +52,7 @@ func (a *admin) authorised(least policy.Role, answer endpoint) endpoint {
 	}
 }
 
-// authenticate says which operator calls: on an open listener whoever can
+// authenticate says who calls: on an open listener whoever can
 // reach it, with every right.
 func (a *admin) authenticate(r *http.Request) (policy.Caller, error) {
 	if a.operators == nil {
@@ -64,4 +64,34 @@ func (a *admin) authenticate(r *http.Request) (policy.Caller, error) {
 // forbidden is a 403 for a caller who is known.
 func forbidden(detail string) error {
 	return &policy.Error{Code: policy.CodeForbidden, Reason: policy.ReasonForbidden, Detail: detail}
+}
+
+// gatewayEndpoint answers a request of a gateway.
+type gatewayEndpoint func(w http.ResponseWriter, r *http.Request, gateway *policy.Gateway) (status int, err error)
+
+// route adds an endpoint for gateways.
+func (d *decisions) route(router *chi.Mux, method, pattern string, answer gatewayEndpoint) {
+	d.Site.route(router, method, pattern, d.ofGateway(answer))
+}
+
+// routeGet adds an endpoint that is read, under GET and HEAD.
+func (d *decisions) routeGet(router *chi.Mux, pattern string, answer gatewayEndpoint) {
+	d.Site.routeGet(router, pattern, d.ofGateway(answer))
+}
+
+// ofGateway lets gateways through; nothing of the request is read before that.
+func (d *decisions) ofGateway(answer gatewayEndpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) (int, error) {
+		if d.gateways == nil {
+			return answer(w, r, &d.anyGateway)
+		}
+		caller, err := d.gateways.Authenticate(r)
+		if err != nil {
+			return 0, err
+		}
+		if caller.Gateway == nil {
+			return 0, forbidden("This listener is for gateways.")
+		}
+		return answer(w, r, caller.Gateway)
+	}
 }

@@ -13,7 +13,8 @@ type DecisionsConfig struct {
 	Site
 	Decider     Decider
 	Operations  Operations
-	ResetHeader ResetHeader // default: seconds from now
+	Gateways    Authenticator // nil: whoever reaches the listener may ask anything
+	ResetHeader ResetHeader   // default: seconds from now
 }
 
 // decisions serves gateways.
@@ -21,6 +22,8 @@ type decisions struct {
 	*Site
 	decider     Decider
 	operations  Operations
+	gateways    Authenticator
+	anyGateway  policy.Gateway // whoever reaches the listener where it is open
 	resetHeader ResetHeader
 	scratches   scratches
 }
@@ -29,7 +32,8 @@ type decisions struct {
 // time and in batches, what became of one, its settlement, slots and usage.
 func NewDecisions(config DecisionsConfig) http.Handler {
 	d := &decisions{
-		Site: config.withDefaults(), decider: config.Decider, operations: config.Operations, resetHeader: config.ResetHeader,
+		Site: config.withDefaults(), decider: config.Decider, operations: config.Operations, gateways: config.Gateways,
+		resetHeader: config.ResetHeader,
 	}
 	router := d.router()
 	d.route(router, http.MethodPost, "/internal/rate-decisions", d.decide)
@@ -43,11 +47,11 @@ func NewDecisions(config DecisionsConfig) http.Handler {
 }
 
 // decide answers one request: 200 or 429.
-func (d *decisions) decide(w http.ResponseWriter, r *http.Request) (int, error) {
+func (d *decisions) decide(w http.ResponseWriter, r *http.Request, gateway *policy.Gateway) (int, error) {
 	started := time.Now()
 	scratch := d.scratches.take()
 	defer d.scratches.giveBack(scratch)
-	request, err := d.readRequest(r, scratch)
+	request, err := d.readRequest(r, gateway, scratch)
 	if err != nil {
 		return 0, err
 	}
@@ -62,8 +66,8 @@ func (d *decisions) decide(w http.ResponseWriter, r *http.Request) (int, error) 
 }
 
 // readRequest reads one request, its operation id from where it is given, and
-// refuses what would be ignored.
-func (d *decisions) readRequest(r *http.Request, scratch *scratch) (*policy.Request, error) {
+// refuses what would be ignored, or is not the gateway's to ask.
+func (d *decisions) readRequest(r *http.Request, gateway *policy.Gateway, scratch *scratch) (*policy.Request, error) {
 	if _, err := readQuery(r); err != nil {
 		return nil, err
 	}
@@ -79,7 +83,8 @@ func (d *decisions) readRequest(r *http.Request, scratch *scratch) (*policy.Requ
 	if err := addIdempotencyKey(r, request); err != nil {
 		return nil, err
 	}
-	return request, nil
+	request.Gateway = gateway.Name
+	return request, gateway.Check(request)
 }
 
 // writeDecision answers a decision and gives its status.

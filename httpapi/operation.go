@@ -9,7 +9,7 @@ import (
 // getDecision answers what was decided under an operation id: 200, whether
 // that allowed or denied. It is not the decision of this call, so that no
 // header tells of it.
-func (d *decisions) getDecision(w http.ResponseWriter, r *http.Request) (int, error) {
+func (d *decisions) getDecision(w http.ResponseWriter, r *http.Request, gateway *policy.Gateway) (int, error) {
 	query, err := readQuery(r, "verifiedAccount")
 	if err != nil {
 		return 0, err
@@ -18,8 +18,11 @@ func (d *decisions) getDecision(w http.ResponseWriter, r *http.Request) (int, er
 	if account == "" && query.Has("verifiedAccount") {
 		return 0, badRequest(`The query parameter "verifiedAccount" must not be empty; leave it out where there is no account.`)
 	}
+	if err := gateway.CheckAccount(account); err != nil {
+		return 0, err
+	}
 	id := pathText(r, "operationId")
-	decision, err := d.operations.FindOperation(r.Context(), policy.OperationKeyOf(policy.AnyGateway, account, id))
+	decision, err := d.operations.FindOperation(r.Context(), policy.OperationKeyOf(gateway.Name, account, id))
 	if err != nil {
 		return 0, err
 	}

@@ -74,6 +74,9 @@ func (s *Site) writeProblem(w http.ResponseWriter, r *http.Request, err error) i
 	if shown.RetryAfterSeconds > 0 {
 		header.Set("Retry-After", strconv.FormatInt(shown.RetryAfterSeconds, 10))
 	}
+	if shown.Status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", `Bearer realm="ration"`)
+	}
 	w.WriteHeader(shown.Status)
 	s.write(r.Context(), w, body)
 	return shown.Status

@@ -10,7 +10,7 @@ import (
 
 // settle replaces the cost that an operation was charged by what it came to
 // cost, once; a repetition is answered alike.
-func (d *decisions) settle(w http.ResponseWriter, r *http.Request) (int, error) {
+func (d *decisions) settle(w http.ResponseWriter, r *http.Request, gateway *policy.Gateway) (int, error) {
 	if _, err := readQuery(r); err != nil {
 		return 0, err
 	}
@@ -22,7 +22,7 @@ func (d *decisions) settle(w http.ResponseWriter, r *http.Request) (int, error) 
 		return 0, err
 	}
 	id := pathText(r, "operationId")
-	settlement, err := policy.ParseSettlement(policy.AnyGateway, id, body)
+	settlement, err := policy.ParseSettlement(gateway, id, body)
 	if err != nil {
 		return 0, err
 	}

@@ -6,8 +6,9 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// releaseSlot ends a slot: 204, or 404 when it is not live.
-func (d *decisions) releaseSlot(w http.ResponseWriter, r *http.Request) (int, error) {
+// releaseSlot ends a slot: 204, or 404 when it is not live. Whose it is shows
+// in that its id, which is random, is known.
+func (d *decisions) releaseSlot(w http.ResponseWriter, r *http.Request, _ *policy.Gateway) (int, error) {
 	id, err := readSlotID(r)
 	if err != nil {
 		return 0, err
@@ -27,7 +28,7 @@ func (d *decisions) releaseSlot(w http.ResponseWriter, r *http.Request) (int, er
 
 // renewSlot has a slot live as long again from now on: 200 with its new
 // expiry, or 404 when it is not live any more and may be another's.
-func (d *decisions) renewSlot(w http.ResponseWriter, r *http.Request) (int, error) {
+func (d *decisions) renewSlot(w http.ResponseWriter, r *http.Request, _ *policy.Gateway) (int, error) {
 	id, err := readSlotID(r)
 	if err != nil {
 		return 0, err

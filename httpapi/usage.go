@@ -8,13 +8,16 @@ import (
 
 // getUsage answers what one caller has left under every policy that he may
 // read, and takes nothing.
-func (d *decisions) getUsage(w http.ResponseWriter, r *http.Request) (int, error) {
+func (d *decisions) getUsage(w http.ResponseWriter, r *http.Request, gateway *policy.Gateway) (int, error) {
 	query, err := parseQuery(r)
 	if err != nil {
 		return 0, err
 	}
 	request, err := policy.ParseUsage(query)
 	if err != nil {
+		return 0, err
+	}
+	if err := gateway.Check(request); err != nil {
 		return 0, err
 	}
 	usage, err := d.decider.Usage(r.Context(), request)
@@ -34,7 +37,9 @@ func appendUsage(dst []byte, usage *policy.Usage) []byte {
 		}
 		dst = append(separate(dst), '{')
 		dst = appendPart(dst, part)
-		dst = appendResetAt(dst, policy.InstantAfter(usage.AtMicros, part.ResetAfterMicros))
+		if part.ResetAfterMicros != policy.Never {
+			dst = appendResetAt(dst, policy.InstantAfter(usage.AtMicros, part.ResetAfterMicros))
+		}
 		dst = append(dst, '}')
 	}
 	dst = append(dst, `],"missing":[`...)

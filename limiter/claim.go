@@ -21,7 +21,7 @@ type claim struct {
 func newClaim(request *policy.Request, checks []policy.Check) *claim {
 	c := &claim{Claim: policy.Claim{Stated: request.Cost, Peek: request.Peek, Checks: checks}}
 	if request.OperationID != "" {
-		c.Operation = policy.OperationKeyOf(policy.AnyGateway, request.Values[policy.Account], request.OperationID)
+		c.Operation = policy.OperationKeyOf(request.Gateway, request.Values[policy.Account], request.OperationID)
 		c.Content = policy.ContentOf(&request.Values)
 	}
 	return c
@@ -61,7 +61,7 @@ func (c *claim) answered(verdict *policy.Verdict, status policy.ClaimStatus) {
 // isSimple says whether the fast path decides a request with these checks: a
 // single policy's, whose outcome nobody asks for again.
 func isSimple(request *policy.Request, checks []policy.Check) bool {
-	return len(checks) == 1 && request.OperationID == "" && checks[0].Policy.Spec.FastPath()
+	return len(checks) == 1 && request.OperationID == "" && checks[0].Policy.FastPath()
 }
 
 // firstIdentity is who asks, for the choice of a lane: the account, else the

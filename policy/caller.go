@@ -1,5 +1,7 @@
 package policy
 
+import "strings"
+
 // Role says what an operator may do on the admin listener. Each may what those
 // before it may.
 type Role uint8
@@ -9,7 +11,7 @@ const (
 	NoRole   Role = iota // nothing
 	Viewer               // reads policies, their history, balances and the audit
 	Operator             // changes policies, overrides and balances
-	Admin                // throws the kill switch, and makes and revokes tokens
+	Admin                // deletes policies and throws the kill switch
 )
 
 var roleNames = [...]string{"", "viewer", "operator", "admin"}
@@ -25,6 +27,12 @@ func ParseRole(name string) (role Role, ok bool) {
 		}
 	}
 	return NoRole, false
+}
+
+// ValidCallerName says whether name can be an operator's or a gateway's:
+// [A-Za-z0-9][A-Za-z0-9._@-]{0,63}.
+func ValidCallerName(name string) bool {
+	return isPolicyID(strings.ReplaceAll(name, "@", "-"))
 }
 
 // Author is who makes a change, for the audit.

@@ -9,15 +9,15 @@ type Code uint8
 // The codes, one set for the whole module. Each boundary maps them once:
 // httpapi onto statuses, the command line onto exit codes.
 const (
-	CodeInternal    Code = iota // a fault of ours
-	CodeInvalid                 // the caller's input is wrong
-	CodeNotFound                // what was named does not exist
-	CodeConflict                // the state is not the one the caller asked for
-	CodeUnavailable             // the store gave no answer
-	CodeOverloaded              // a bound of ours is reached
-	CodeNotYet                  // described, not built yet
-	CodeUnauthenticated         // the caller does not say who it is, or says so in vain
-	CodeForbidden               // the caller is known and may not do this
+	CodeInternal        Code = iota // a fault of ours
+	CodeInvalid                     // the caller's input is wrong
+	CodeNotFound                    // what was named does not exist
+	CodeConflict                    // the state is not the one the caller asked for
+	CodeUnavailable                 // the store gave no answer
+	CodeOverloaded                  // a bound of ours is reached
+	CodeNotYet                      // described, not built yet
+	CodeUnauthenticated             // the caller does not say who it is, or says so in vain
+	CodeForbidden                   // the caller is known and may not do this
 )
 
 // Reason names one kind of problem; it is the last segment of the problem

@@ -8,8 +8,8 @@ const (
 	contentDomain   = "ration.content.v1"
 )
 
-// AnyGateway is whose operation ids all are, as long as nothing tells gateways
-// apart.
+// AnyGateway is whose operation ids all are where nothing tells gateways
+// apart: the name of the zero [Gateway].
 const AnyGateway = ""
 
 // OperationKeyOf names the operation id of a gateway ([AnyGateway] where they

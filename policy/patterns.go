@@ -126,9 +126,15 @@ func readPer(r *reader, change *Change, value jsontext.Value) {
 	change.Spec.Per = per
 }
 
-// match writes the fields that are given.
+// match writes which requests a policy speaks of.
 func (w *writer) match(match *Match) {
 	w.open("match", '{')
+	w.patterns(match)
+	w.close('}')
+}
+
+// patterns writes the fields that are given.
+func (w *writer) patterns(match *Match) {
 	for _, attribute := range matchOrder {
 		if patterns := match[attribute]; len(patterns) > 0 {
 			w.open(attribute.String()+"s", '[')
@@ -138,5 +144,4 @@ func (w *writer) match(match *Match) {
 			w.close(']')
 		}
 	}
-	w.close('}')
 }

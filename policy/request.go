@@ -25,6 +25,8 @@ type Request struct {
 	OperationID          string // the caller's id of one logical request, "" when none
 	Peek                 bool   // answer without charging; such a request has no operation id
 	DeadlineMillis       int    // shortens the decision's deadline, 0 when not stated
+
+	Gateway string // whose request it is; not among the members: the listener knows it ([AnyGateway] where it does not)
 }
 
 // identityMembersSeen are the bits of the members that identify a caller.

@@ -13,10 +13,10 @@ var settlementMembers = members[settlementForm]{
 	{name: "actualCost", required: true, read: func(r *reader, s *settlementForm, v jsontext.Value) { s.actualCost = r.actualCost(v) }},
 }
 
-// ParseSettlement reads the body of a settlement of an operation id, which is
-// scoped as in [OperationKeyOf]. The error is an [*Error] of reason
-// invalid-request with every fault.
-func ParseSettlement(gateway, operationID string, body []byte) (Settlement, error) {
+// ParseSettlement reads the body of a gateway's settlement of an operation id,
+// which is scoped as in [OperationKeyOf]. The error is an [*Error] of reason
+// invalid-request, or gateway-scope, with every fault.
+func ParseSettlement(gateway *Gateway, operationID string, body []byte) (Settlement, error) {
 	var r reader
 	object, ok := r.document(body)
 	if !ok {
@@ -27,7 +27,10 @@ func ParseSettlement(gateway, operationID string, body []byte) (Settlement, erro
 	if err := r.err(ReasonInvalidRequest); err != nil {
 		return Settlement{}, err
 	}
-	return Settlement{Operation: OperationKeyOf(gateway, form.account, operationID), ActualCost: form.actualCost}, nil
+	if err := gateway.CheckAccount(form.account); err != nil {
+		return Settlement{}, err
+	}
+	return Settlement{Operation: OperationKeyOf(gateway.Name, form.account, operationID), ActualCost: form.actualCost}, nil
 }
 
 // actualCost reads what an operation came to cost, which unlike a stated cost

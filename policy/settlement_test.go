@@ -18,7 +18,7 @@ func TestSettlementsAreOfOneOperation(t *testing.T) {
 		{` {"actualCost": 0, "verifiedAccount": "A"} `, "A", 0},
 		{`{"actualCost":` + strconv.FormatInt(CostMax, 10) + `}`, "", CostMax},
 	} {
-		got, err := ParseSettlement("gateway", "op-1", []byte(c.body))
+		got, err := ParseSettlement(&Gateway{Name: "gateway"}, "op-1", []byte(c.body))
 		want := Settlement{Operation: OperationKeyOf("gateway", c.account, "op-1"), ActualCost: c.cost}
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", c.body, got, err, want)
@@ -45,7 +45,7 @@ func TestFaultySettlementsAreRefused(t *testing.T) {
 		`{"actualCost":1,"ActualCost":2}`:      "/ActualCost",
 		`{"actualCost":1,"verifiedAccount":7}`: "/verifiedAccount",
 	} {
-		_, err := ParseSettlement("", "op-1", []byte(body))
+		_, err := ParseSettlement(new(Gateway), "op-1", []byte(body))
 		checkPointers(t, body, err, pointers)
 	}
 }
