@@ -35,6 +35,7 @@ type Policies interface {
 type AdminConfig struct {
 	Site
 	Policies  Policies
+	Audit     Audit
 	Operators Authenticator // nil: whoever reaches the listener may do everything
 	Actor     string        // who the audit says they are then
 }
@@ -43,19 +44,21 @@ type AdminConfig struct {
 type admin struct {
 	*Site
 	policies  Policies
+	audit     Audit
 	operators Authenticator
 	actor     string
 }
 
 // NewAdmin makes the handler of the admin listener: policies and their
-// versions under /v1/policies.
+// versions under /v1/policies, and the audit.
 func NewAdmin(config AdminConfig) http.Handler {
-	a := &admin{Site: config.withDefaults(), policies: config.Policies, operators: config.Operators, actor: config.Actor}
+	a := &admin{Site: config.withDefaults(), policies: config.Policies, audit: config.Audit, operators: config.Operators, actor: config.Actor}
 	router := a.router()
 	a.routeGet(router, "/v1/policies", policy.Viewer, a.listPolicies)
 	a.routeGet(router, "/v1/policies/{policyId}", policy.Viewer, a.getPolicy)
 	a.route(router, http.MethodPut, "/v1/policies/{policyId}", policy.Operator, a.putPolicy)
 	a.routeGet(router, "/v1/policies/{policyId}/versions", policy.Viewer, a.listVersions)
 	a.routeGet(router, "/v1/policies/{policyId}/versions/{version}", policy.Viewer, a.getVersion)
+	a.routeGet(router, "/v1/audit", policy.Viewer, a.listAudit)
 	return router
 }

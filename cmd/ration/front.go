@@ -36,7 +36,7 @@ func newFront(s *service, site httpapi.Site, reset httpapi.ResetHeader, gatherer
 	f.decisions = server(httpapi.NewDecisions(httpapi.DecisionsConfig{
 		Site: site, Decider: s.limiter, Operations: s.store, ResetHeader: reset,
 	}))
-	f.admin = server(httpapi.NewAdmin(httpapi.AdminConfig{Site: site, Policies: newPromptPolicies(s), Actor: localActor}))
+	f.admin = server(httpapi.NewAdmin(httpapi.AdminConfig{Site: site, Policies: newPromptPolicies(s), Audit: s.store, Actor: localActor}))
 	f.metrics = server(httpapi.NewObservability(httpapi.ObservabilityConfig{Site: site, Gatherer: gatherer, Checks: f.checks(s)}))
 	return f
 }
