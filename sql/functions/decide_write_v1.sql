@@ -17,13 +17,36 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_charged int;
-    v_over    boolean;
-    v_rows    int;
-    v_wrote   int := 0;
+    v_charged  int;
+    v_over     boolean;
+    v_sweeping boolean;
+    v_rows     int;
+    v_wrote    int := 0;
 BEGIN
-    SELECT count(*) FILTER (WHERE p_places[u.cell] < 7), bool_or(p_left[u.cell] < 0) INTO v_charged, v_over
+    SELECT count(*) FILTER (WHERE p_places[u.cell] < 7), bool_or(p_left[u.cell] < 0), EXISTS (SELECT FROM ration.sweep)
+    INTO v_charged, v_over, v_sweeping
     FROM generate_series(1, cardinality(p_left)) AS u (cell) WHERE p_left[u.cell] < p_room[u.cell];
+    IF v_sweeping THEN
+        -- Before they are written: what a row was under its older version is not to be seen behind that.
+        PERFORM ration.append_carried_v1(array_agg(t.policy), array_agg(t.version), array_agg(t.now), array_agg(t.clamped))
+        FROM (SELECT u.cell, u.at, p_places[u.cell] AS place, p_versions[u.cell] AS version FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        CROSS JOIN LATERAL (
+            SELECT f.policy, f.version, q.version AS now, c.o_clamped AS clamped
+            FROM ration.bucket_fast AS f, ration.carry_v1(f.policy, f.version, q.version, f.balance, f.at) AS c
+            WHERE q.place = 1 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, c.o_clamped
+            FROM ration.bucket_durable AS f, ration.carry_v1(f.policy, f.version, q.version, f.balance, f.at) AS c
+            WHERE q.place = 2 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.window_fast AS f
+            WHERE q.place = 3 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.window_durable AS f
+            WHERE q.place = 4 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.log_fast AS f
+            WHERE q.place = 5 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.log_durable AS f
+            WHERE q.place = 6 AND f.ctid = q.at AND f.version < q.version OFFSET 0) AS t;
+    END IF;
     IF 1 = ANY (p_places) THEN
         UPDATE ration.bucket_fast AS t
         SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),

@@ -5,7 +5,7 @@
 --        the change.
 -- Answers: nothing. Windows and logs that are kept are counted on as they stand: there is nothing to sweep.
 -- Units: microseconds. Clock: none, the instant is given.
--- Locks: the policy's sweep. The caller holds the row of ration.policy_set, and has not written to the audit yet.
+-- Locks: the policy's sweep. The caller holds the row of ration.policy_set.
 -- SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.open_sweep_v1(p_policy int, p_version int, p_at bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE

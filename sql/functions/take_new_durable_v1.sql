@@ -36,6 +36,10 @@ DECLARE
     v_xmin        xid;    -- with v_cmin: the INSERT of this call, by which its rows are told from those of earlier calls of the
     v_cmin        cid;    -- same transaction
     v_inserted_at bigint; -- the instant at which it decided
+    v_policies    int[];     -- of the rows of older versions that were charged,
+    v_before      int[];     -- the version before and
+    v_versions    int[];     -- the version now,
+    v_clamped     boolean[]; -- and whether a change cut the balance
 BEGIN
     o_stale := NOT ration.guard_v1(false, p_generation, p_policies, p_keys, p_costs, p_counts);
     IF o_stale THEN
@@ -95,8 +99,8 @@ BEGIN
 
     -- A new statement sees every row as the lock holders before us left it.
     WITH state AS (
-        SELECT e.element::int, e.key, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
-               known.own, known.instant,
+        SELECT e.element::int, e.key, e.policy, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
+               known.own, known.instant, b.version AS before, carried.o_clamped AS clamped,
                CASE WHEN mine.held THEN -1
                     WHEN known.own THEN b.took
                     WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units)
@@ -108,7 +112,7 @@ BEGIN
                                   f.took, (f.xmin = v_xmin AND f.cmin = v_cmin) IS TRUE AS own
                            FROM ration.bucket_durable AS f
                            WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
-        LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
+        LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at, c.o_clamped FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
                            WHERE b.version < p.version OFFSET 0) AS carried ON true  -- not called for rows in force
         CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
                                    coalesce(carried.o_at, b.at, p.idle_at) AS at) AS stored
@@ -124,7 +128,8 @@ BEGIN
         CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND free.answerable IS NOT TRUE AS held) AS mine
         WHERE free.answerable OR mine.held
     ), outcome AS (
-        SELECT s.element, p_shard AS shard, s.key, s.version, s.own, s.instant, s.admitted, greatest(s.at, s.instant) AS at,
+        SELECT s.element, p_shard AS shard, s.key, s.policy, s.version, s.own, s.instant, s.admitted, greatest(s.at, s.instant) AS at,
+               s.before, s.clamped, s.admitted > 0 AND s.before < s.version AS carried,
                s.settled - CASE WHEN s.own OR s.need IS NULL THEN 0 ELSE greatest(0, s.admitted) * s.need END AS balance,
                s.need, s.d, s.n, s.capacity_units
         FROM state AS s
@@ -136,7 +141,12 @@ BEGIN
     )
     SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
            array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o.instant) END),
-           array_agg(ration.wait_v1(o.capacity_units - o.balance, o.n, o.at - o.instant))
-    INTO o_element, o_admitted, o_remaining, o_retry_after, o_reset_after
+           array_agg(ration.wait_v1(o.capacity_units - o.balance, o.n, o.at - o.instant)),
+           array_agg(o.policy) FILTER (WHERE o.carried), array_agg(o.before) FILTER (WHERE o.carried),
+           array_agg(o.version) FILTER (WHERE o.carried), array_agg(o.clamped) FILTER (WHERE o.carried)
+    INTO o_element, o_admitted, o_remaining, o_retry_after, o_reset_after, v_policies, v_before, v_versions, v_clamped
     FROM outcome AS o;
+    IF v_policies IS NOT NULL THEN
+        PERFORM ration.append_carried_v1(v_policies, v_before, v_versions, v_clamped);
+    END IF;
 END $$;
