@@ -52,6 +52,8 @@ func reasonInfo(reason policy.Reason, code policy.Code) (status int, title strin
 		return http.StatusPreconditionFailed, "Another version is in force"
 	case policy.ReasonPolicyBehind:
 		return http.StatusConflict, "The required policy version is not in force"
+	case policy.ReasonSlotsHeld:
+		return http.StatusConflict, "Live slots are held"
 	case policy.ReasonStoreUnavailable:
 		return http.StatusServiceUnavailable, "The store gives no answer"
 	case policy.ReasonOverloaded:

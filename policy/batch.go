@@ -1,8 +1,27 @@
 package policy
 
+import (
+	"encoding/hex"
+	"fmt"
+)
+
 // Key is the stored name of a bucket: 128 bits of SHA-256 over policy id,
 // attribute names and values (see [KeyOf]).
 type Key [16]byte
+
+// String writes the key as 32 hexadecimal digits.
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// ParseKey reads what [Key.String] writes.
+func ParseKey(text string) (key Key, err error) {
+	if len(text) != hex.EncodedLen(len(key)) {
+		return Key{}, fmt.Errorf("a key has %d hexadecimal digits", hex.EncodedLen(len(key)))
+	}
+	if _, err := hex.Decode(key[:], []byte(text)); err != nil {
+		return Key{}, fmt.Errorf("a key is hexadecimal: %w", err)
+	}
+	return key, nil
+}
 
 // Ask is one element of a batch: all callers that ask the same key for the
 // same cost.

@@ -38,6 +38,7 @@ const (
 	ReasonPolicyUnnamed       Reason = "policy-unnamed"        // CodeInvalid: a version is required of one of several policies, and which is not said
 	ReasonOperationReused     Reason = "operation-id-reused"   // CodeInvalid: the operation id belongs to another request
 	ReasonOperationInProgress Reason = "operation-in-progress" // CodeConflict: the same operation is being decided; ask again in a second
+	ReasonSlotsHeld           Reason = "slots-held"            // CodeConflict: a reset would take live slots from the work that holds them
 	ReasonStoreUnavailable    Reason = "store-unavailable"     // CodeUnavailable
 	ReasonOverloaded          Reason = "overloaded"            // CodeOverloaded
 	ReasonUnauthenticated     Reason = "unauthenticated"       // CodeUnauthenticated: no credential, or none that holds
