@@ -54,14 +54,15 @@ CREATE TABLE ration.sweep (
     settled  bigint NOT NULL DEFAULT 0,       -- by the sweep itself
     clamped  bigint NOT NULL DEFAULT 0
 );
--- The pass under way over the tables of buckets, windows and logs, one row; each instance may do its next piece.
+-- The newest pass over the tables of buckets, windows and logs, one row; each instance may do its next piece.
 CREATE TABLE ration.sweep_pass (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     pass     bigint NOT NULL,
-    place    int,                             -- of the table in hand, see state_place_v1; NULL: no pass is under way
-    after    uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'
+    place    int    NOT NULL,                 -- of the table in hand, see state_place_v1; 7: behind the last one
+    after    uuid   NOT NULL,                 -- the last key that was examined there
+    next_at  bigint NOT NULL                  -- when the next piece may begin
 );
-INSERT INTO ration.sweep_pass (pass) VALUES (0);
+INSERT INTO ration.sweep_pass (pass, place, after, next_at) VALUES (0, 7, '00000000-0000-0000-0000-000000000000', 0);
 -- What decisions settled of older rows, appended by each call that did; summed up when the sweep ends.
 CREATE TABLE ration.carried (
     policy  int    NOT NULL,
