@@ -1,15 +1,23 @@
 package pgstore_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rationhq/ration/internal/dbtest"
+	"github.com/rationhq/ration/internal/devpg"
+	"github.com/rationhq/ration/internal/skip"
 	"github.com/rationhq/ration/policy"
 )
 
@@ -102,6 +110,7 @@ func TestAChangeOfAnyColumnIsFound(t *testing.T) {
 // Whoever gets past the triggers is found, and where.
 func TestTamperingIsFound(t *testing.T) {
 	t.Parallel()
+	b := audited(t, 6)
 	const rehash = "; UPDATE ration.audit AS a SET hash = ration.audit_hash_v1(a) WHERE id = "
 	for name, test := range map[string]struct {
 		sql   string
@@ -125,18 +134,24 @@ func TestTamperingIsFound(t *testing.T) {
 			rehash + "7", policy.AuditAdded, 7},
 		"headless": {"DELETE FROM ration.audit_head", policy.AuditHeadless, 6},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := audited(t, 6)
-			b.exec("ALTER TABLE ration.audit DISABLE TRIGGER ALL")
-			b.exec("ALTER TABLE ration.audit_head DISABLE TRIGGER ALL")
-			for statement := range strings.SplitSeq(test.sql, "; ") {
-				b.exec(statement)
-			}
-			if chain := b.verifyAudit(); chain.Fault != test.fault || chain.Row != test.row {
-				t.Errorf("%s at row %d, want %s at %d", chain.Fault, chain.Row, test.fault, test.row)
-			}
-		})
+		tx, err := b.owner.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fault *policy.AuditFault
+		var row *int64
+		if _, err = tx.Exec(t.Context(), "ALTER TABLE ration.audit DISABLE TRIGGER ALL; ALTER TABLE ration.audit_head DISABLE TRIGGER ALL; "+test.sql); err == nil {
+			err = tx.QueryRow(t.Context(), "SELECT o_fault, o_row FROM ration.audit_verify_v1(0, '', 1000)").Scan(&fault, &row)
+		}
+		if err := errors.Join(err, tx.Rollback(t.Context())); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if fault == nil {
+			fault, row = new(policy.AuditWhole), new(int64(0))
+		}
+		if *fault != test.fault || *row != test.row {
+			t.Errorf("%s: %s at row %d, want %s at %d", name, *fault, *row, test.fault, test.row)
+		}
 	}
 }
 
@@ -230,5 +245,38 @@ func TestPagesOfTheAudit(t *testing.T) {
 	want := policy.AuditRow{ID: 1, Actor: "ana", Action: "test.even", Policy: "p", After: []byte(`{"n": 1 }`), Reason: "because", RequestID: "r", Previous: []byte{}}
 	if diff := cmp.Diff(want, rows[0]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A dump and its restore keep the chain, and it goes on.
+func TestADumpKeepsTheChain(t *testing.T) {
+	t.Parallel()
+	skip.WithoutBinaries(t)
+	found, err := devpg.Find(t.Context(), os.Getenv("RATION_PG_BIN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := audited(t, 3)
+	if server := scalar[int](b, "SELECT current_setting('server_version_num')::int / 10000"); server > found[0].Major {
+		t.Skipf("the pg_dump of PostgreSQL %d cannot read version %d", found[0].Major, server)
+	}
+	run := func(in []byte, program string, arguments ...string) []byte {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), filepath.Join(found[0].Dir, program), arguments...)
+		command.Stdin, command.Stderr = bytes.NewReader(in), t.Output()
+		out, err := command.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", program, err)
+		}
+		return out
+	}
+	restored := dbtest.Empty(t)
+	run(run(nil, "pg_dump", b.db.OwnerURL()), "psql", "--quiet", "--set", "ON_ERROR_STOP=1", restored.OwnerURL())
+	other := &bench{TB: t, db: restored, owner: restored.Owner()}
+	other.exec("SELECT ration.configure_roles_v1()")
+	other.store = open(t, restored)
+	other.exec(appendAuditSQL + "(1, 'ana', 'test.done', NULL, NULL, NULL, '', '')")
+	if chain := other.verifyAudit(); chain.Fault != policy.AuditWhole || chain.Rows != 4 {
+		t.Errorf("%+v", chain)
 	}
 }
