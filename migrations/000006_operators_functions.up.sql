@@ -3,6 +3,27 @@
 
 UPDATE ration.schema_version SET minor = 2;
 
+DROP VIEW ration.bucket_now;
+
+DROP FUNCTION ration.balance_at_v1, ration.carry_v1, ration.put_policy_v1;
+
+-- append_carried_v1: tells the sweeps that are open what a call has settled of their balances. Appended, a row a call and sweep:
+-- decisions do not wait for each other here.
+--
+-- Arguments: rows of older versions that the call writes, in arrays or in none: policy, the version before, the version now,
+--        whether a change cut the balance on the way.
+-- Units: none. Clock: none. Locks: none; the caller has locked the rows, so that a sweep of them cannot end before it does.
+-- SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.append_carried_v1(p_policies int[], p_from int[], p_to int[], p_clamped boolean[])
+RETURNS void LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+    INSERT INTO ration.carried (policy, version, settled, clamped)
+    SELECT s.policy, s.version, count(*), count(*) FILTER (WHERE c.clamped)
+    FROM unnest(p_policies, p_from, p_to, p_clamped) AS c (policy, before, now, clamped)
+    JOIN ration.sweep AS s ON s.policy = c.policy AND c.before < s.version AND s.version <= c.now
+    GROUP BY s.policy, s.version;
+END;
+
 -- audit_hash_v1: the hash of an audit row, over every column but the hash itself: so over the hash of the row before, too.
 --
 -- Arguments: the row. Answers: SHA-256 of 'ration.audit v1' and then, for each column in the order below, its length in
@@ -153,12 +174,12 @@ END $$;
 -- clean_shadow_v1: deletes the report on one policy version that has decided nothing as a shadow for 7 days, and with it the
 -- names of those whom it would have denied.
 --
--- Answers: whether there was one: call it again until there is none.
+-- Answers: how many it deleted, 1 or 0: call it again until there is none.
 -- Units: none. Clock: clock_timestamp() once a call, or p_now on a test clock.
 -- Locks: the version's sum, by SKIP LOCKED, then its keys, at most 1,000.
 -- SQLSTATE: RN003 from clock_v1.
 CREATE OR REPLACE FUNCTION ration.clean_shadow_v1(p_now bigint DEFAULT NULL)
-RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+RETURNS int LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -167,11 +188,11 @@ DECLARE
 BEGIN
     SELECT t.* INTO v_old FROM ration.shadow_total AS t WHERE t.last_at < v_before LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-        RETURN false;
+        RETURN 0;
     END IF;
     DELETE FROM ration.shadow_denial AS d WHERE d.policy = v_old.policy AND d.version = v_old.version;
     DELETE FROM ration.shadow_total AS t WHERE t.policy = v_old.policy AND t.version = v_old.version;
-    RETURN true;
+    RETURN 1;
 END $$;
 
 -- close_sweep_v1: ends the sweep of a policy, if one is open, and writes into the audit what came of it: how many balances were
@@ -223,6 +244,284 @@ BEGIN
     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, generation = excluded.generation;
 END $$;
 
+-- floor_div_v1: an exact quotient, rounded toward minus infinity. Numeric's own division rounds, and div cuts toward zero.
+--
+-- Arguments: whole numbers, the divisor above 0.
+-- Units: none. Clock: none. Locks: none. SQLSTATE: 22012 from a divisor of 0.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.floor_div_v1(p_dividend numeric, p_divisor numeric)
+RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN div(p_dividend, p_divisor) - CASE WHEN mod(p_dividend, p_divisor) < 0 THEN 1 ELSE 0 END;
+
+-- converted_v1: what a balance is under the figures of the next version: as many tokens (keep), or the same fraction of the
+-- capacity (scale); rounded toward minus infinity. The one home of that rule. The caller clamps it to the new capacity.
+--
+-- Arguments: the rule, the balance and the figures under which it counts, the figures of the next version.
+-- Units: balances and capacities in units of 1/d token of their version. Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.converted_v1(
+    p_balances text, p_balance bigint, p_d bigint, p_capacity_units bigint, p_new_d bigint, p_new_capacity_units bigint)
+RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE p_balances WHEN 'scale' THEN ration.floor_div_v1(p_balance::numeric * p_new_capacity_units, p_capacity_units)
+                       ELSE ration.floor_div_v1(p_balance::numeric * p_new_d, p_d) END;
+
+-- create_token_v1: lets a caller in from now on who presents the secret of a new token, in one transaction with its audit row.
+-- The owner's alone to call: whoever may make tokens may do everything.
+--
+-- Arguments: p_role viewer | operator | admin, NULL for a gateway. p_scope is a gateway's: an object of lists of patterns,
+--        accounts, operations and regions; a list that is absent allows all. p_secret is the SHA-256 of the secret, which has
+--        256 random bits and is told to nobody but the caller. p_life is how long it lets in, NULL: until it is revoked.
+--        p_actor is who makes it.
+-- Answers: its number and its instants; o_expires_at is NULL without p_life.
+-- Units: microseconds. Clock: clock_timestamp(), or p_now on a test clock.
+-- Locks: none but the audit's.
+-- SQLSTATE: RN003 from clock_v1; RN004 a life below 1; 23514 another bound of the table; 54000 there are 10,000 tokens that let
+--           in, all of which each instance keeps in memory.
+CREATE OR REPLACE FUNCTION ration.create_token_v1(
+    p_name text, p_role text, p_scope jsonb, p_secret bytea, p_life bigint, p_actor text, p_reason text,
+    p_now bigint DEFAULT NULL, OUT o_id bigint, OUT o_created_at bigint, OUT o_expires_at bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF p_life < 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a token lives for a microsecond at least';
+    END IF;
+    o_created_at := ration.clock_v1(p_now);
+    o_expires_at := o_created_at + p_life;
+    IF (SELECT count(*) FROM ration.token AS t
+        WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > o_created_at)) >= 10000 THEN
+        RAISE EXCEPTION USING ERRCODE = '54000', MESSAGE = 'there are 10000 tokens already: revoke those that nobody uses';
+    END IF;
+    INSERT INTO ration.token (name, role, scope, secret, created_at, created_by, expires_at)
+    VALUES (p_name, p_role, p_scope, p_secret, o_created_at, p_actor, o_expires_at)
+    RETURNING id INTO o_id;
+    INSERT INTO ration.audit (at, actor, action, after, reason, request_id)
+    VALUES (o_created_at, p_actor, 'token.created',
+            json_build_object('id', o_id, 'name', p_name, 'role', p_role, 'scope', p_scope, 'expiresAtMicros', o_expires_at), p_reason, '');
+    PERFORM pg_notify('ration_token', '');
+END $$;
+
+-- effective_mode_v1: the mode in force of a policy: what its content says, but shadow where a kill switch lies over one that
+-- enforces. The one home of that rule.
+--
+-- Arguments: the policy's id and the mode of its content.
+-- Units: none. Clock: none; a switch lies until expire_v1 takes it away.
+-- Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.effective_mode_v1(p_id text, p_mode text)
+RETURNS text LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT CASE WHEN p_mode = 'enforce' AND EXISTS (SELECT FROM ration.kill_switch AS k WHERE starts_with(p_id, k.prefix)) THEN 'shadow'
+                ELSE p_mode END;
+END;
+
+-- open_sweep_v1: begins the sweep of a change: from here on sweep_v1 settles what the policy has kept under older versions.
+-- What was being swept for an earlier change of the policy goes on as this sweep; the audit says how far the earlier one came.
+--
+-- Arguments: the policy and its version that makes the change, both of which are in force in this transaction; the instant of
+--        the change.
+-- Answers: nothing. Windows and logs that are kept are counted on as they stand: there is nothing to sweep.
+-- Units: microseconds. Clock: none, the instant is given.
+-- Locks: the policy's sweep. The caller holds the row of ration.policy_set.
+-- SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.open_sweep_v1(p_policy int, p_version int, p_at bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM ration.policy AS p JOIN ration.policy_version AS v USING (number)
+               WHERE p.number = p_policy AND v.version = p_version
+                 AND (p.algorithm = 'token_bucket' OR v.balances IN ('reset', 'restart'))) THEN
+        PERFORM ration.close_sweep_v1(p_policy, p_at, format('overtaken by version %s', p_version));
+        INSERT INTO ration.sweep (policy, version, began_at) VALUES (p_policy, p_version, p_at);
+    END IF;
+END $$;
+
+-- carry_v1: carries a balance over policy changes, version by version: earn under the old version up to the instant of
+-- the change, convert by the rule that the change stated, clamp to minus and plus the new capacity, go on from there.
+--
+-- Arguments: policy number, the version the balance was settled under, the version wanted, balance, instant.
+-- Answers: the balance under the wanted version and the instant it stands for, never before p_at; and whether it had to be
+--        clamped. keep and scale convert it by converted_v1. reset and restart give what an idle bucket held when that version
+--        was installed, whatever came before it.
+-- Units: balances in units of 1/d token of their version, instants in microseconds.
+-- Clock: none; it reaches the last change, not now.
+-- Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.carry_v1(
+    p_policy int, p_from int, p_to int, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint, OUT o_clamped boolean)
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    r           record;
+    v_from      int;
+    v_converted numeric;
+BEGIN
+    o_clamped := false;
+    SELECT v.version, v.idle_balance, greatest(p_at, v.installed_at) INTO v_from, o_balance, o_at
+    FROM ration.policy_version AS v
+    WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to AND v.balances IN ('reset', 'restart')
+    ORDER BY v.version DESC LIMIT 1;
+    IF NOT FOUND THEN
+        v_from := p_from;
+        o_balance := p_balance;
+        o_at := p_at;
+    END IF;
+    FOR r IN
+        SELECT v.balances, w.n, w.d, w.capacity_units, v.d AS new_d, v.capacity_units AS new_capacity_units, v.installed_at
+        FROM ration.policy_version AS v
+        JOIN ration.policy_version AS w ON w.number = v.number AND w.version = v.version - 1
+        WHERE v.number = p_policy AND v.version > v_from AND v.version <= p_to
+          -- Versions of the same figures are crossed by earning on: only the last one's instant may be ahead of the clock.
+          AND (v.version = p_to OR (v.n, v.d, v.capacity_units) <> (w.n, w.d, w.capacity_units))
+        ORDER BY v.version
+    LOOP
+        o_balance := ration.settled_v1(o_balance, o_at, r.installed_at, r.n, r.capacity_units);
+        o_at := greatest(o_at, r.installed_at);
+        v_converted := ration.converted_v1(r.balances, o_balance, r.d, r.capacity_units, r.new_d, r.new_capacity_units);
+        o_clamped := o_clamped OR v_converted NOT BETWEEN -r.new_capacity_units AND r.new_capacity_units;
+        o_balance := least(r.new_capacity_units, greatest(-r.new_capacity_units, v_converted))::bigint;
+    END LOOP;
+END $$;
+
+-- install_version_v1: puts the next version of a policy in force, the first one where there is none. The one home of what a
+-- change does to an idle key, and of where what was kept counts no more.
+--
+-- Arguments: p_content is the stored form; n, d and capacity are its limit in stored units, and are refused where they
+--        disagree with it: those of any other algorithm than the token bucket are 1, 1 and its limit. p_balances is the
+--        rule by which what is kept is carried over: keep, scale, reset or restart; the last with p_start, full or empty.
+--        p_deleted: the version is a tombstone, with which the policy and all that it keeps end. p_parent: the policy of which
+--        this one is an override's limit. p_generation is that of the change, p_at its instant.
+-- Answers: number, version, and the instant of its installation, never before that of the version before.
+--        Idle keys of a first version, or after reset or restart, have spent nothing, or everything (start empty).
+-- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
+-- Clock: none, the instant is given.
+-- Locks: the caller holds the row of ration.policy_set, and bumps its generation.
+-- SQLSTATE: RN005 the figures are not those of the content, or out of the bounds of its algorithm, or no such rule for balances;
+--           23514 another bound of the table.
+CREATE OR REPLACE FUNCTION ration.install_version_v1(
+    p_id text, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_start text, p_deleted boolean,
+    p_parent int, p_generation bigint, p_at bigint, OUT o_number int, OUT o_version int, OUT o_installed_at bigint)
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_limit     constant json    := p_content -> 'limit';
+    v_algorithm constant text    := coalesce(v_limit ->> 'algorithm', 'token_bucket');
+    v_strict    constant boolean := coalesce((v_limit ->> 'strict')::boolean, false);
+    v_span      constant numeric := 1000000 * CASE v_algorithm WHEN 'token_bucket' THEN 0
+                                                                WHEN 'concurrency' THEN (v_limit ->> 'ttlSeconds')::numeric
+                                                                ELSE (v_limit ->> 'windowSeconds')::numeric END;
+    v_mode      constant text    := CASE WHEN p_deleted THEN 'deleted'
+                                         ELSE ration.effective_mode_v1(p_id, coalesce(p_content ->> 'mode', 'enforce')) END;
+    v_before    ration.policy_version;
+    v_anew      boolean;  -- what was kept before counts no more
+    v_units     bigint;
+    v_idle      bigint;
+    v_idle_at   bigint;
+BEGIN
+    -- In numeric, and true or refused: a missing figure must not pass for an equal one.
+    IF (p_capacity::numeric * p_d < 2::numeric ^ 62 AND CASE
+        WHEN v_algorithm = 'token_bucket' THEN
+            p_n::numeric * 1000000 * (v_limit ->> 'refillSeconds')::numeric = p_d::numeric * (v_limit ->> 'refillTokens')::numeric
+            AND (v_limit ->> 'refillSeconds')::numeric > 0
+            AND p_capacity::numeric = (v_limit ->> 'capacity')::numeric
+        ELSE
+            p_n = 1 AND p_d = 1 AND p_capacity::numeric = (v_limit ->> 'limit')::numeric
+            -- Whole microseconds, a millisecond to 366 days. Package policy has the same bounds, and says which is missed.
+            AND v_span = trunc(v_span) AND v_span BETWEEN 1000 AND 31622400000000
+            AND (v_algorithm <> 'sliding_window_counter' OR p_capacity::numeric * v_span < 2::numeric ^ 61)
+            AND (v_algorithm <> 'sliding_window_log' OR p_capacity <= 1000)
+            AND (v_algorithm <> 'concurrency' OR p_capacity <= 10000) END) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'n, d and capacity are not those of the policy''s content, or out of bounds';
+    END IF;
+    IF (p_balances IN ('keep', 'scale', 'reset', 'restart') AND (p_balances = 'restart') = (p_start IS NOT NULL)
+        AND coalesce(p_start, 'full') IN ('full', 'empty')
+        AND (v_algorithm = 'token_bucket' OR p_balances <> 'scale')
+        AND (v_algorithm <> 'concurrency' OR (p_balances <> 'reset' AND p_start IS DISTINCT FROM 'empty'))) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'there is no such rule for the balances of this algorithm';
+    END IF;
+
+    SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id;
+    o_number := v_before.number;
+    o_version := coalesce(v_before.version, 0) + 1;
+    o_installed_at := greatest(p_at, v_before.installed_at);
+    v_anew := o_version = 1 OR p_balances IN ('reset', 'restart');
+    v_units := p_capacity * p_d;
+    v_idle := CASE p_start WHEN 'empty' THEN 0 ELSE v_units END;
+    v_idle_at := o_installed_at;
+    IF o_version = 1 THEN
+        INSERT INTO ration.policy (id, version, durability, algorithm, strict, span, mode, n, d, capacity, capacity_units,
+                                   idle_balance, idle_at, since, parent, generation)
+        VALUES (p_id, o_version, p_content ->> 'durability', v_algorithm, v_strict, v_span, v_mode, p_n, p_d, p_capacity, v_units,
+                v_idle, v_idle_at, o_version, p_parent, p_generation)
+        RETURNING number INTO o_number;
+    END IF;
+    INSERT INTO ration.policy_version (number, version, content, n, d, capacity, capacity_units, idle_balance, idle_at, balances,
+                                       deleted, installed_at, generation)
+    VALUES (o_number, o_version, p_content, p_n, p_d, p_capacity, v_units, v_idle, v_idle_at, p_balances, p_deleted, o_installed_at,
+            p_generation);
+    IF NOT v_anew THEN
+        -- The idle bucket goes through the change as every bucket does. Windows and logs keep what they have counted, so
+        -- their idle state keeps what is used of it.
+        IF v_algorithm = 'token_bucket' THEN
+            SELECT c.o_balance, c.o_at INTO v_idle, v_idle_at
+            FROM ration.carry_v1(o_number, v_before.version, o_version, v_before.idle_balance, v_before.idle_at) AS c;
+        ELSE
+            v_idle := v_units - (v_before.capacity_units - v_before.idle_balance);
+            v_idle_at := v_before.idle_at;
+        END IF;
+        UPDATE ration.policy_version SET idle_balance = v_idle, idle_at = v_idle_at WHERE number = o_number AND version = o_version;
+    END IF;
+    IF o_version > 1 THEN
+        UPDATE ration.policy
+        SET version = o_version, durability = p_content ->> 'durability', algorithm = v_algorithm, strict = v_strict, span = v_span,
+            mode = v_mode, n = p_n, d = p_d, capacity = p_capacity, capacity_units = v_units, idle_balance = v_idle,
+            idle_at = v_idle_at, since = CASE WHEN v_anew OR p_deleted THEN o_version ELSE since END, generation = p_generation
+        WHERE number = o_number;
+        IF v_anew OR (p_n, p_d, p_capacity) <> (v_before.n, v_before.d, v_before.capacity) THEN
+            PERFORM ration.open_sweep_v1(o_number, o_version, o_installed_at);
+        END IF;
+    END IF;
+END $$;
+
+-- delete_policy_v1: ends a policy with a tombstone, its next version, in one transaction with its audit row and the bump of the
+-- generation. Its versions stay; what its keys have used counts no more; slots live until they are released or expire.
+--
+-- Arguments: p_expected is the version in force; who asks, why, and the id of his request.
+-- Answers: o_outcome deleted | conflict (o_version is the one in force, 0 when there is none; nothing was changed); the
+--        tombstone's version, and the generation.
+-- Units: instants in microseconds.
+-- Clock: clock_timestamp(), read under the lock; the tombstone is never installed before the version that it ends.
+-- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
+-- SQLSTATE: RN003 from clock_v1.
+CREATE OR REPLACE FUNCTION ration.delete_policy_v1(
+    p_id text, p_expected int, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_outcome text, OUT o_version int, OUT o_generation bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_before ration.policy_version;
+    v_at     bigint;
+BEGIN
+    SELECT s.generation INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version)
+    WHERE p.id = p_id AND NOT v.deleted;
+    o_version := coalesce(v_before.version, 0);
+    IF o_version = 0 OR o_version IS DISTINCT FROM p_expected THEN
+        o_outcome := 'conflict';
+        RETURN;
+    END IF;
+    o_outcome := 'deleted';
+    o_generation := o_generation + 1;
+    SELECT i.o_version, i.o_installed_at INTO o_version, v_at
+    FROM ration.install_version_v1(p_id, v_before.content, v_before.n, v_before.d, v_before.capacity, 'keep', NULL, true, NULL,
+                                   o_generation, ration.clock_v1(p_now)) AS i;
+    UPDATE ration.policy_set SET generation = o_generation;
+    INSERT INTO ration.audit (at, actor, role, action, policy, version_before, version_after, before, reason, request_id)
+    VALUES (v_at, p_actor, p_role, 'policy.deleted', p_id, v_before.version, o_version, v_before.content, p_reason, p_request_id);
+    PERFORM pg_notify('ration_policy', o_generation::text);
+END $$;
+
 -- instances_v1: the instances of the service, as each has told by confirm_v1.
 --
 -- Answers: one row for each, by name and start: o_alive, it was seen within 5 s; o_awaited, within 15 s: a change that is to
@@ -244,6 +543,135 @@ BEGIN
     SELECT i.id, i.name, i.version, i.started_at, i.seen_at, i.generation,
            abs(v_now - i.seen_at) <= 5000000, abs(v_now - i.seen_at) <= 15000000
     FROM ration.instance AS i ORDER BY i.name, i.started_at, i.id;
+END $$;
+
+-- decide_read_v1: what the keys of a decide_v1 call hold at an instant: each under the policy version in force, carried over
+-- every change, with what has been earned or has expired by then. An absent row is an idle key; so is a row of windows or a
+-- log that was written before what the policy keeps began anew.
+--
+-- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
+-- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
+--        o_places: where its state is kept (state_place_v1); o_writers: the transaction that wrote its row, NULL where there
+--        is none; o_room: what may be charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the
+--        tokens that count; o_at: the instant of the balance, the start of the window, the newest entry or expiry;
+--        o_previous: what the window before counts; o_marks: the instant under which a window or log keeps a charge of now,
+--        the expiry of a slot of now; o_logs: the live entries of logs.
+-- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
+-- Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.decide_read_v1(
+    p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_needed boolean[], p_now bigint,
+    OUT o_places int[], OUT o_writers xid[], OUT o_enforced boolean[], OUT o_versions int[], OUT o_capacities bigint[],
+    OUT o_n bigint[], OUT o_d bigint[], OUT o_spans bigint[], OUT o_sliding boolean[], OUT o_room bigint[], OUT o_base bigint[],
+    OUT o_at bigint[], OUT o_previous bigint[], OUT o_marks bigint[], OUT o_logs ration.log_entries[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    r record;
+BEGIN
+    -- Token buckets are read with the policies; every other kind of state by a statement of its own, if it occurs: to begin
+    -- one costs as much as to read a few keys.
+    SELECT array_agg(p.place), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity), array_agg(p.n), array_agg(p.d),
+           array_agg(p.span), array_agg(p.sliding), array_agg(s.writer), array_agg(b.settled), array_agg(b.at)
+    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_writers, o_room, o_at
+    FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i ORDER BY 1) AS c
+    LEFT JOIN LATERAL (
+        SELECT f.number, f.version, f.capacity, f.capacity_units, f.n, f.d, f.span, f.idle_balance, f.idle_at,
+               f.mode = 'enforce' AS enforced, f.algorithm = 'sliding_window_counter' AND NOT f.strict AS sliding,
+               ration.state_place_v1(f.algorithm, f.strict, f.durability) AS place
+        FROM ration.policy AS f
+        WHERE f.number = p_policies[c.cell] AND f.generation <= p_generation AND p_needed[c.cell] OFFSET 0) AS p ON true
+    -- Each branch is run for the cells of its place alone.
+    LEFT JOIN LATERAL (
+        SELECT f.xmin AS writer, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+        WHERE p.place = 1 AND f.shard = p_shard AND f.key = p_keys[c.cell]
+        UNION ALL SELECT f.xmin, f.version, f.balance, f.at FROM ration.bucket_durable AS f
+        WHERE p.place = 2 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
+    LEFT JOIN LATERAL (
+        SELECT v.at, ration.settled_v1(v.balance, v.at, p_now, p.n, p.capacity_units) AS settled
+        FROM (SELECT coalesce(k.carried[1], s.balance, p.idle_balance) AS balance, coalesce(k.carried[2], s.at, p.idle_at) AS at
+              -- Not called for rows of the version in force.
+              FROM (SELECT CASE WHEN s.version < p.version THEN (
+                               SELECT ARRAY[y.o_balance, y.o_at]
+                               FROM ration.carry_v1(p.number, s.version, p.version, s.balance, s.at) AS y) END AS carried) AS k
+              WHERE p.place <= 2 OFFSET 0) AS v) AS b ON true;
+    o_base := o_room;
+    o_previous := array_fill(NULL::bigint, ARRAY[cardinality(p_keys)]);
+    o_marks := o_previous;
+    IF o_places && ARRAY[3, 4] THEN
+        FOR r IN
+            SELECT c.cell, s.writer, w.start, w.current, w.previous,
+                   ration.window_room_v1(o_sliding[c.cell], w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity) AS room
+            FROM (SELECT i AS cell, o_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
+                  WHERE o_places[i] BETWEEN 3 AND 4) AS c
+            CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
+            LEFT JOIN LATERAL (
+                SELECT f.xmin AS writer, f.version, f.start, f.current, f.previous FROM ration.window_fast AS f
+                WHERE c.place = 3 AND f.shard = p_shard AND f.key = p_keys[c.cell]
+                UNION ALL SELECT f.xmin, f.version, f.start, f.current, f.previous FROM ration.window_durable AS f
+                WHERE c.place = 4 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
+            LEFT JOIN LATERAL (SELECT s.start, s.current, s.previous WHERE s.version >= p.since) AS h ON true
+            CROSS JOIN LATERAL ration.window_at_v1(coalesce(h.start, ration.window_start_v1(p.idle_at, p.span)),
+                                                   coalesce(h.current, p.capacity - p.idle_balance), coalesce(h.previous, 0),
+                                                   p.span, p_now) AS w
+        LOOP
+            o_writers[r.cell] := r.writer;
+            o_room[r.cell] := r.room;
+            o_base[r.cell] := r.current;
+            o_at[r.cell] := r.start;
+            o_previous[r.cell] := r.previous;
+            o_marks[r.cell] := r.start;
+        END LOOP;
+    END IF;
+    IF o_places && ARRAY[5, 6] THEN
+        o_logs := array_fill(NULL::ration.log_entries, ARRAY[cardinality(p_keys)]);
+        FOR r IN
+            SELECT c.cell, s.writer, p.capacity - l.o_used AS room, l.o_used AS used, newest.at,
+                   -- A charge stands at its instant, a segment's at the segment's end; but not before the newest.
+                   greatest(ration.log_mark_v1(p_now, ration.segment_v1(p.policy)), newest.at) AS mark,
+                   ROW (l.o_live)::ration.log_entries AS log
+            FROM (SELECT i AS cell, o_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
+                  WHERE o_places[i] BETWEEN 5 AND 6) AS c
+            CROSS JOIN LATERAL (SELECT f AS policy, f.capacity, f.span, f.since FROM ration.policy AS f
+                                WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
+            LEFT JOIN LATERAL (
+                SELECT f.xmin AS writer, f.version, f.entries FROM ration.log_fast AS f
+                WHERE c.place = 5 AND f.shard = p_shard AND f.key = p_keys[c.cell]
+                UNION ALL SELECT f.xmin, f.version, f.entries FROM ration.log_durable AS f
+                WHERE c.place = 6 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
+            CROSS JOIN LATERAL ration.log_live_v1(CASE WHEN s.version >= p.since THEN s.entries ELSE ration.idle_log_v1(p.policy) END,
+                                                  p_now - p.span) AS l
+            CROSS JOIN LATERAL (SELECT l.o_live[cardinality(l.o_live) - 1] AS at) AS newest
+        LOOP
+            o_writers[r.cell] := r.writer;
+            o_room[r.cell] := r.room;
+            o_base[r.cell] := r.used;
+            o_at[r.cell] := r.at;
+            o_marks[r.cell] := r.mark;
+            o_logs[r.cell] := r.log;
+        END LOOP;
+    END IF;
+    IF 7 = ANY (o_places) THEN
+        FOR r IN
+            SELECT c.cell, o.xmin AS writer, u.used, u.last
+            FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i WHERE o_places[i] = 7) AS c
+            LEFT JOIN LATERAL (SELECT f.xmin FROM ration.slot_parent AS f WHERE f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS o
+                ON true
+            CROSS JOIN LATERAL (SELECT coalesce(sum(f.cost), 0) AS used, max(f.expires_at) AS last FROM ration.slot AS f
+                                WHERE f.shard = p_shard AND f.key = p_keys[c.cell] AND f.expires_at > p_now) AS u
+        LOOP
+            o_writers[r.cell] := r.writer;
+            o_room[r.cell] := o_capacities[r.cell] - r.used;
+            o_base[r.cell] := r.used;
+            o_at[r.cell] := r.last;
+            o_marks[r.cell] := p_now + o_spans[r.cell];
+        END LOOP;
+    END IF;
 END $$;
 
 -- key_figures_v1: what keys hold at an instant, as the next decision would find them. For looks at the state; nothing is
@@ -337,27 +765,6 @@ BEGIN ATOMIC
           FROM generate_series(1, cardinality(p_entries) / 2) AS i GROUP BY 1) AS e
     CROSS JOIN LATERAL (VALUES (1, e.at), (2, e.tokens)) AS v (place, value);
 END;
-
--- open_sweep_v1: begins the sweep of a change: from here on sweep_v1 settles what the policy has kept under older versions.
--- What was being swept for an earlier change of the policy goes on as this sweep; the audit says how far the earlier one came.
---
--- Arguments: the policy and its version that makes the change, both of which are in force in this transaction; the instant of
---        the change.
--- Answers: nothing. Windows and logs that are kept are counted on as they stand: there is nothing to sweep.
--- Units: microseconds. Clock: none, the instant is given.
--- Locks: the policy's sweep. The caller holds the row of ration.policy_set, and has not written to the audit yet.
--- SQLSTATE: none.
-CREATE OR REPLACE FUNCTION ration.open_sweep_v1(p_policy int, p_version int, p_at bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-    IF EXISTS (SELECT FROM ration.policy AS p JOIN ration.policy_version AS v USING (number)
-               WHERE p.number = p_policy AND v.version = p_version
-                 AND (p.algorithm = 'token_bucket' OR v.balances IN ('reset', 'restart'))) THEN
-        PERFORM ration.close_sweep_v1(p_policy, p_at, format('overtaken by version %s', p_version));
-        INSERT INTO ration.sweep (policy, version, began_at) VALUES (p_policy, p_version, p_at);
-    END IF;
-END $$;
 
 -- state_table_v1: the table of a place in the lock order (state_place_v1), in which a key has one row.
 --
@@ -507,6 +914,203 @@ BEGIN
     LIMIT c_keys_max - (SELECT count(*) FROM ration.shadow_denial AS d WHERE d.policy = p_policy AND d.version = p_version);
 END $$;
 
+-- decide_lock_v1: locks the rows of a decide_v1 call. Absent ones are inserted first, as idle keys; then all are locked in
+-- one ascending pass. Inserting before locking, each in the one order of places and keys, is what keeps calls that meet in
+-- several rows from waiting for each other in a circle.
+--
+-- Arguments: cells are the distinct keys of the call; p_wanted says which to lock; p_places and p_writers are as
+--        decide_read_v1 found them a moment ago. p_hold as in decide_v1.
+-- Answers: o_cells: those whose rows are locked, and o_rows, where these are. One that is missing is held by another session ('skip'), absent ('skip'),
+--        was deleted meanwhile, or all are, when another call waits for one of the keys ('alone'). o_same: all are locked,
+--        and hold what decide_read_v1 found there. Of slots that is not known: they change without their parent's row.
+-- Units: none. Clock: none.
+-- Locks: 'alone': the transaction's advisory locks on the first 64 bits of the keys, if all are free; then the rows, by place
+--        and key.
+-- SQLSTATE: 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
+    p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_writers xid[],
+    OUT o_cells int[], OUT o_rows tid[], OUT o_same boolean)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_cells    int[];    -- wanted, ascending by place and key
+    v_places   int[];    -- of these
+    v_absent   int[];    -- places of those without a row
+    v_inserted int := 0;
+    v_rows     int;
+    r          record;
+BEGIN
+    SELECT array_agg(q.cell), array_agg(q.place), array_agg(q.place) FILTER (WHERE q.writer IS NULL)
+    INTO v_cells, v_places, v_absent
+    FROM (SELECT i AS cell, p_places[i] AS place, p_writers[i] AS writer FROM generate_series(1, cardinality(p_keys)) AS i
+          WHERE p_wanted[i] ORDER BY 2, p_keys[i]) AS q;
+    o_same := p_hold <> 'skip' AND NOT 7 = ANY (v_places);
+    IF p_hold = 'skip' THEN
+        SELECT array_agg(q.cell), array_agg(coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got)) INTO o_cells, o_rows
+        FROM (SELECT u.cell, p_places[u.cell] AS place, p_keys[u.cell] AS key FROM unnest(v_cells) WITH ORDINALITY AS u (cell, n)
+              ORDER BY u.n) AS q
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_fast AS t
+                           WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l1 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_durable AS t
+                           WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l2 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_fast AS t
+                           WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l3 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_durable AS t
+                           WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l4 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_fast AS t
+                           WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l5 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_durable AS t
+                           WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l6 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.slot_parent AS t
+                           WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l7 ON true
+        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got) IS NOT NULL;
+        RETURN;
+    END IF;
+    IF p_hold = 'alone' AND NOT (SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[u.cell])))
+                                 FROM unnest(v_cells) AS u (cell)) THEN
+        o_same := false;
+        RETURN;
+    END IF;
+
+    -- A policy whose state has another place since it was read is left out: its call decides nothing.
+    IF 1 = ANY (v_absent) THEN
+        INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
+        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 1 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 1 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 2 = ANY (v_absent) THEN
+        INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
+        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 2 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 2 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 3 = ANY (v_absent) THEN
+        INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 3 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 4 = ANY (v_absent) THEN
+        INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 4 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 5 = ANY (v_absent) THEN
+        INSERT INTO ration.log_fast (key, shard, policy, version, entries)
+        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 5 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 5 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 6 = ANY (v_absent) THEN
+        INSERT INTO ration.log_durable (key, shard, policy, version, entries)
+        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 6 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 6 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 7 = ANY (v_absent) THEN
+        INSERT INTO ration.slot_parent (key, shard, policy)
+        SELECT p_keys[u.cell], p_shard, p.number
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 7 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 7 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+
+    -- A subquery with a lock of its own cannot be flattened: the sorted cells drive it, so rows are locked ascending.
+    IF 1 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 2 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 3 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 4 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 5 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 6 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 7 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 7 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.slot_parent AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    -- Whose rows were inserted by others meanwhile were not seen before.
+    o_same := (o_same AND cardinality(o_cells) = cardinality(v_cells) AND v_inserted = coalesce(cardinality(v_absent), 0)) IS TRUE;
+END $$;
+
 -- reset_bucket_v1: makes one key's state full (nothing spent) or empty (all spent) by an operator's word, of whatever
 -- algorithm, with its audit row (bucket.reset) in the same transaction.
 --
@@ -590,6 +1194,893 @@ BEGIN
     FROM ration.key_figures_v1(p_shard, ARRAY[k.o_number], ARRAY[k.o_key], v_now) AS f;
 END $$;
 
+-- revoke_token_v1: a token lets nobody in any more, in one transaction with its audit row.
+--
+-- Answers: revoked | unchanged (it was revoked before) | unknown (there is no such token).
+-- Units: none. Clock: clock_timestamp(), or p_now on a test clock.
+-- Locks: the token's row, then the audit's.
+-- SQLSTATE: RN003 from clock_v1.
+CREATE OR REPLACE FUNCTION ration.revoke_token_v1(p_id bigint, p_actor text, p_reason text, p_now bigint DEFAULT NULL)
+RETURNS text LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now   constant bigint := ration.clock_v1(p_now);
+    v_token ration.token;
+BEGIN
+    SELECT t.* INTO v_token FROM ration.token AS t WHERE t.id = p_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'unknown';
+    ELSIF v_token.revoked_at IS NOT NULL THEN
+        RETURN 'unchanged';
+    END IF;
+    UPDATE ration.token AS t SET revoked_at = v_now WHERE t.id = p_id;
+    INSERT INTO ration.audit (at, actor, action, before, reason, request_id)
+    VALUES (v_now, p_actor, 'token.revoked',
+            json_build_object('id', p_id, 'name', v_token.name, 'role', v_token.role, 'scope', v_token.scope), p_reason, '');
+    PERFORM pg_notify('ration_token', '');
+    RETURN 'revoked';
+END $$;
+
+-- sweep_stretch_v1: brings a stretch of a table to the versions in force, for the sweeps of a pass. Buckets of older versions are
+-- carried over, as a decision on them would. Windows and logs of older versions count no more and are deleted, and so is
+-- whatever a policy has in a table that is not the place of its state any more.
+--
+-- Arguments: the pass; the table's place, see state_place_v1; the shard; the stretch, behind p_after up to p_until.
+-- Answers: whether an older row is left, because others hold it.
+-- Units: none. Clock: none.
+-- Locks: the rows it writes, ascending by key, by SKIP LOCKED; PostgreSQL checks a row again under its lock when another session has
+--        changed it since the look. The caller has locked the sweeps.
+-- SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.sweep_stretch_v1(
+    p_pass bigint, p_place int, p_shard int, p_after uuid, p_until uuid, OUT o_left boolean)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+-- Whether analysed or not: the rows of the stretch, and what each of them needs.
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+AS $$
+DECLARE
+    c_older constant text := '
+        FROM ration.%1$I AS t
+        CROSS JOIN LATERAL (SELECT w.version FROM ration.sweep AS w WHERE w.policy = t.policy AND w.pass = $1 OFFSET 0) AS w
+        JOIN ration.policy AS p ON p.number = t.policy
+        WHERE t.shard = $3 AND t.key > $4 AND t.key <= $5 AND t.version < w.version';
+    c_placed constant text := '
+        ration.state_place_v1(p.algorithm, p.strict, p.durability) = $2';
+    v_table constant text := ration.state_table_v1(p_place);
+BEGIN
+    -- Planned anew each time: once in a while, and over any table.
+    IF p_place <= 2 THEN
+        EXECUTE format('
+            WITH held AS (
+                SELECT t.key, t.policy, t.version, t.balance, t.at, p.version AS now' || c_older || ' AND' || c_placed || '
+                ORDER BY t.key FOR NO KEY UPDATE OF t SKIP LOCKED
+            ), carried AS (
+                SELECT h.key, h.policy, h.now, c.o_balance, c.o_at, c.o_clamped
+                FROM held AS h CROSS JOIN LATERAL ration.carry_v1(h.policy, h.version, h.now, h.balance, h.at) AS c
+            ), written AS (
+                UPDATE ration.%1$I AS t SET balance = c.o_balance, at = c.o_at, version = c.now
+                FROM carried AS c WHERE t.shard = $3 AND t.key = c.key
+            )
+            UPDATE ration.sweep AS w SET settled = w.settled + n.settled, clamped = w.clamped + n.clamped
+            FROM (SELECT c.policy, count(*) AS settled, count(*) FILTER (WHERE c.o_clamped) AS clamped
+                  FROM carried AS c GROUP BY c.policy) AS n
+            WHERE w.policy = n.policy', v_table)
+            USING p_pass, p_place, p_shard, p_after, p_until;
+    END IF;
+    EXECUTE format('
+        WITH held AS (
+            SELECT t.key' || c_older || ' AND ($2 > 2 OR NOT' || c_placed || ')
+            ORDER BY t.key FOR NO KEY UPDATE OF t SKIP LOCKED
+        ), deleted AS (
+            DELETE FROM ration.%1$I AS t USING held AS h WHERE t.shard = $3 AND t.key = h.key RETURNING t.policy
+        )
+        UPDATE ration.sweep AS w SET settled = w.settled + n.settled
+        FROM (SELECT d.policy, count(*) AS settled FROM deleted AS d GROUP BY d.policy) AS n
+        WHERE w.policy = n.policy', v_table)
+        USING p_pass, p_place, p_shard, p_after, p_until;
+    EXECUTE format('SELECT EXISTS (SELECT' || c_older || ' AND $2 > 0)', v_table)
+        INTO o_left USING p_pass, p_place, p_shard, p_after, p_until;
+END $$;
+
+-- sweep_v1: does one piece of what open sweeps have to do. A pass goes through the tables, stretch by stretch, and serves all
+-- sweeps that were open when it began; at its end it closes them.
+--
+-- Arguments: the shard; rows to examine; p_share: of the time, one part in so many goes into pieces, whoever does them.
+-- Answers: how long to rest before the next piece; NULL when there was nothing to do, or another session is doing it.
+-- Units: rows, microseconds.
+-- Clock: clock_timestamp() once a call, or p_now on a test clock; what a piece took is by clock_timestamp() always.
+-- Locks: the pass, by SKIP LOCKED: one session does a piece at a time. Then the sweeps of the pass, then the rows it writes, see
+--        sweep_stretch_v1. A piece that closes sweeps locks no rows, and the row of ration.policy_set before the sweeps, as
+--        policy changes do.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1; RN004 p_share below 1.
+CREATE OR REPLACE FUNCTION ration.sweep_v1(p_shard int, p_rows int, p_share int, p_now bigint DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c_grace constant bigint      := 1000000;   -- calls that began under the version before are over by then
+    c_ahead constant bigint      := 60000000;  -- longer than any rest: the clock was set back meanwhile
+    v_start constant timestamptz := clock_timestamp();
+    v_now   constant bigint      := ration.clock_v1(p_now);
+    v_rest           bigint;
+    v_pass           ration.sweep_pass;
+    v_over           boolean := true;  -- with the table in hand
+    s                record;
+BEGIN
+    IF (p_share >= 1) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a sweep takes one part in 1 or more of the time';
+    END IF;
+    IF NOT EXISTS (SELECT FROM ration.sweep AS w WHERE w.pass IS NOT NULL OR w.began_at <= v_now - c_grace) THEN
+        RETURN NULL;
+    END IF;
+    SELECT p.* INTO v_pass FROM ration.sweep_pass AS p
+    WHERE p.next_at <= v_now OR p.next_at > v_now + c_ahead FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+
+    IF NOT EXISTS (SELECT FROM ration.sweep AS w WHERE w.pass = v_pass.pass) THEN
+        v_pass.pass := v_pass.pass + 1;
+        v_pass.place := 0;
+        UPDATE ration.sweep SET pass = v_pass.pass WHERE began_at <= v_now - c_grace;
+    ELSIF v_pass.place = 7 THEN
+        PERFORM FROM ration.policy_set FOR UPDATE;
+        PERFORM ration.close_sweep_v1(w.policy, v_now, 'every balance is settled') FROM ration.sweep AS w WHERE w.pass = v_pass.pass;
+    ELSE
+        PERFORM FROM ration.sweep AS w WHERE w.pass = v_pass.pass FOR NO KEY UPDATE;
+        s := ration.stretch_v1(ration.state_table_v1(v_pass.place), 'key', p_shard, v_pass.after, p_rows);
+        -- Where others hold a row, the next piece is this stretch once more.
+        IF ration.sweep_stretch_v1(v_pass.pass, v_pass.place, p_shard, s.o_after, s.o_until) THEN
+            v_over := false;
+        ELSIF s.o_last IS NOT NULL THEN
+            v_over := false;
+            v_pass.after := s.o_last;
+        END IF;
+    END IF;
+    IF v_over THEN
+        -- The next table that may hold anything of these policies; behind the last one, which is 6, the sweeps are closed.
+        v_pass.after := '00000000-0000-0000-0000-000000000000';
+        SELECT coalesce(min(n.place), 7) INTO v_pass.place
+        FROM ration.sweep AS w
+        JOIN ration.policy AS p ON p.number = w.policy
+        JOIN ration.policy_version AS v ON v.number = w.policy AND v.version = w.version
+        JOIN generate_series(v_pass.place + 1, 6) AS n (place)
+             ON v.balances = 'restart' OR ration.state_place_v1(p.algorithm, p.strict, p.durability) = n.place
+        WHERE w.pass = v_pass.pass;
+    END IF;
+    v_rest := (p_share - 1) * (extract(epoch FROM clock_timestamp() - v_start) * 1000000)::bigint;
+    UPDATE ration.sweep_pass SET pass = v_pass.pass, place = v_pass.place, after = v_pass.after, next_at = v_now + v_rest;
+    RETURN v_rest;
+END $$;
+
+-- clean_logs_v1: deletes logs of which no entry counts any more, where an idle key is as free: then no answer changes. What was
+-- written before the policy's state began anew counts no more at all.
+--
+-- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, ascending by key, by SKIP LOCKED, as clean_v1 does.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_logs_v1(
+    p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_table constant text   := CASE p_durable WHEN true THEN 'log_durable' WHEN false THEN 'log_fast' END;
+    v_now   constant bigint := ration.clock_v1(p_now);
+    s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
+BEGIN
+    o_last := s.o_last;
+    -- Planned anew each time: once in a while, and over either table. The newest entry is the last pair.
+    EXECUTE format('DELETE FROM ration.%1$I AS d
+                    USING (SELECT l.key FROM ration.%1$I AS l JOIN ration.policy AS p ON p.number = l.policy
+                           CROSS JOIN LATERAL (SELECT ration.idle_log_v1(p) AS entries) AS idle
+                           WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3
+                             AND l.version <= p.version  -- not by what the policy was before
+                             AND (l.version < p.since
+                                  OR coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
+                                     AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true))
+                           ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED) AS idle
+                    WHERE d.shard = $1 AND d.key = idle.key', v_table)
+        USING p_shard, s.o_after, s.o_until, v_now;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- clean_v1: deletes buckets that hold exactly what an idle bucket holds: then no answer changes, since an absent bucket
+-- is an idle bucket; and those that nobody reads any more, because their policy was deleted or keeps its state elsewhere. Examines one stretch of keys a call; call it again from where it ended until that is NULL.
+--
+-- Arguments: the shard, the durability of the table, the key to go on behind (NULL: from the first), rows to examine.
+-- Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, ascending by key, by SKIP LOCKED: it never waits, and PostgreSQL checks a row again under
+--        its lock when another session has changed it since the look.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_v1(
+    p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_table constant text   := CASE p_durable WHEN true THEN 'bucket_durable' WHEN false THEN 'bucket_fast' END;
+    v_place constant int    := CASE p_durable WHEN true THEN 2 ELSE 1 END;  -- state_place_v1
+    v_now   constant bigint := ration.clock_v1(p_now);
+    s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
+BEGIN
+    o_last := s.o_last;
+    -- Planned anew each time: once in a while, and over either table.
+    EXECUTE format('DELETE FROM ration.%1$I AS d
+                    USING (SELECT b.key FROM ration.%1$I AS b JOIN ration.policy AS p ON p.number = b.policy
+                           WHERE b.shard = $1 AND b.key > $2 AND b.key <= $3
+                             AND b.version <= p.version  -- not by what the policy was before
+                             AND CASE WHEN p.mode = ''deleted'' OR ration.state_place_v1(p.algorithm, p.strict, p.durability) <> $5 THEN true
+                                      ELSE b.at <= $4 AND p.idle_at <= $4
+                                           AND ration.balance_at_v1(b.policy, b.version, b.balance, b.at, $4)
+                                             = ration.settled_v1(p.idle_balance, p.idle_at, $4, p.n, p.capacity_units) END
+                           ORDER BY b.key FOR NO KEY UPDATE OF b SKIP LOCKED) AS idle
+                    WHERE d.shard = $1 AND d.key = idle.key', v_table)
+        USING p_shard, s.o_after, s.o_until, v_now, v_place;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- clean_windows_v1: deletes windows that no later instant counts: then no answer changes. A window counts until it has
+-- passed, and in a sliding one until the window behind it has passed too. An idle key is as free by then: no row begins
+-- before the window that an idle key has. What was written before the policy's state began anew counts no more at all.
+--
+-- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
+-- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
+-- Locks: the rows it deletes, ascending by key, by SKIP LOCKED, as clean_v1 does.
+-- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
+CREATE OR REPLACE FUNCTION ration.clean_windows_v1(
+    p_durable boolean, p_shard int, p_after uuid, p_rows int, p_now bigint DEFAULT NULL, OUT o_deleted int, OUT o_last uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_table constant text   := CASE p_durable WHEN true THEN 'window_durable' WHEN false THEN 'window_fast' END;
+    v_now   constant bigint := ration.clock_v1(p_now);
+    s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
+BEGIN
+    o_last := s.o_last;
+    -- Planned anew each time: once in a while, and over either table.
+    EXECUTE format('DELETE FROM ration.%1$I AS d
+                    USING (SELECT w.key FROM ration.%1$I AS w JOIN ration.policy AS p ON p.number = w.policy
+                           WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3
+                             AND w.version <= p.version  -- not by what the policy was before
+                             AND (w.version < p.since
+                                  OR w.start + p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END <= $4)
+                           ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle
+                    WHERE d.shard = $1 AND d.key = idle.key', v_table)
+        USING p_shard, s.o_after, s.o_until, v_now;
+    GET DIAGNOSTICS o_deleted = ROW_COUNT;
+END $$;
+
+-- decide_write_v1: writes what a decide_v1 call charged: each changed row once.
+--
+-- Arguments: p_cells and p_rows are the locked rows (decide_lock_v1); by cell, figures as decide_read_v1 gives them; p_left is
+--        what is left of p_room when all is charged. Slots are inserted by decide_v1.
+-- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
+-- Locks: the caller has locked the rows.
+-- SQLSTATE: RN004 a key of the call occurs twice, or more was charged than there was room for: a claim asks a key twice.
+CREATE OR REPLACE FUNCTION ration.decide_write_v1(
+    p_now bigint, p_cells int[], p_rows tid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
+    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
+RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_charged  int;
+    v_over     boolean;
+    v_sweeping boolean;
+    v_rows     int;
+    v_wrote    int := 0;
+BEGIN
+    SELECT count(*) FILTER (WHERE p_places[u.cell] < 7), bool_or(p_left[u.cell] < 0), EXISTS (SELECT FROM ration.sweep)
+    INTO v_charged, v_over, v_sweeping
+    FROM generate_series(1, cardinality(p_left)) AS u (cell) WHERE p_left[u.cell] < p_room[u.cell];
+    IF v_sweeping THEN
+        -- Before they are written: what a row was under its older version is not to be seen behind that.
+        PERFORM ration.append_carried_v1(array_agg(t.policy), array_agg(t.version), array_agg(t.now), array_agg(t.clamped))
+        FROM (SELECT u.cell, u.at, p_places[u.cell] AS place, p_versions[u.cell] AS version FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        CROSS JOIN LATERAL (
+            SELECT f.policy, f.version, q.version AS now, c.o_clamped AS clamped
+            FROM ration.bucket_fast AS f, ration.carry_v1(f.policy, f.version, q.version, f.balance, f.at) AS c
+            WHERE q.place = 1 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, c.o_clamped
+            FROM ration.bucket_durable AS f, ration.carry_v1(f.policy, f.version, q.version, f.balance, f.at) AS c
+            WHERE q.place = 2 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.window_fast AS f
+            WHERE q.place = 3 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.window_durable AS f
+            WHERE q.place = 4 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.log_fast AS f
+            WHERE q.place = 5 AND f.ctid = q.at AND f.version < q.version
+            UNION ALL SELECT f.policy, f.version, q.version, false FROM ration.log_durable AS f
+            WHERE q.place = 6 AND f.ctid = q.at AND f.version < q.version OFFSET 0) AS t;
+    END IF;
+    IF 1 = ANY (p_places) THEN
+        UPDATE ration.bucket_fast AS t
+        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+            version = p_versions[q.cell], took = 1
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 1 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
+    END IF;
+    IF 2 = ANY (p_places) THEN
+        UPDATE ration.bucket_durable AS t
+        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+            version = p_versions[q.cell], took = 1
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 2 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
+    END IF;
+    IF 3 = ANY (p_places) THEN
+        UPDATE ration.window_fast AS t
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 3 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
+    END IF;
+    IF 4 = ANY (p_places) THEN
+        UPDATE ration.window_durable AS t
+        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 4 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
+    END IF;
+    IF 5 = ANY (p_places) THEN
+        UPDATE ration.log_fast AS t
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 5 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
+    END IF;
+    IF 6 = ANY (p_places) THEN
+        UPDATE ration.log_durable AS t
+        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+            version = p_versions[q.cell]
+        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
+              WHERE p_places[u.cell] = 6 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        WHERE t.ctid = q.at;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_wrote := v_wrote + v_rows;
+    END IF;
+    -- Whatever was charged is written, or nothing was.
+    IF v_over OR v_wrote <> v_charged THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
+    END IF;
+END $$;
+
+-- put_policy_v1: installs a version of a policy, in one transaction with its audit row and the bump of the generation.
+--
+-- Arguments: p_expected is the version in force, 0 when the policy must not exist yet, or no more. p_content, n, d, capacity,
+--        p_balances (NULL: keep) and p_start are those of install_version_v1; who asks, why, and the id of his request.
+-- Answers: o_outcome created | changed | unchanged (the same content, and nothing begins anew: no new version) | conflict
+--        (o_version is the one in force, 0 when there is none; nothing was changed) | restart (the members o_restarts say which
+--        state the policy keeps, so that its balances could not be carried over: only p_balances restart does that; nothing
+--        was changed) | needs-reset (the policy was deleted, and what it kept counts no more: only reset and restart say so;
+--        nothing was changed); number, version, instant and generation of what is in force now.
+-- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
+-- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
+-- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
+-- SQLSTATE: RN003 from clock_v1; RN005 and 23514 from install_version_v1.
+CREATE OR REPLACE FUNCTION ration.put_policy_v1(
+    p_id text, p_expected int, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_start text,
+    p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_outcome text, OUT o_number int, OUT o_version int, OUT o_installed_at bigint, OUT o_generation bigint,
+    OUT o_restarts text[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_before ration.policy_version;
+    v_lives  boolean;  -- there is a version in force
+BEGIN
+    SELECT s.generation INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id;
+    v_lives := FOUND AND NOT v_before.deleted;
+    o_number := v_before.number;
+    o_version := CASE WHEN v_lives THEN v_before.version ELSE 0 END;
+    o_installed_at := v_before.installed_at;
+    IF o_version IS DISTINCT FROM p_expected THEN
+        o_outcome := 'conflict';
+        RETURN;
+    END IF;
+    IF v_lives AND v_before.content::text = p_content::text AND (p_balances IN ('reset', 'restart')) IS NOT TRUE THEN
+        o_outcome := 'unchanged';
+        RETURN;
+    END IF;
+    IF v_before.version > 0 AND p_balances IS DISTINCT FROM 'restart' THEN
+        SELECT array_agg(m.path) INTO o_restarts
+        FROM unnest(ARRAY['per', 'ipPrefix', 'durability', 'scope', 'limit,algorithm', 'limit,windowSeconds', 'limit,strict']) AS m (path)
+        -- As jsonb, in which 60 and 60.0 are one number.
+        WHERE (v_before.content #> string_to_array(m.path, ','))::jsonb IS DISTINCT FROM (p_content #> string_to_array(m.path, ','))::jsonb;
+        IF o_restarts IS NOT NULL THEN
+            o_outcome := 'restart';
+            RETURN;
+        ELSIF NOT v_lives AND p_balances IS DISTINCT FROM 'reset' THEN
+            o_outcome := 'needs-reset';
+            RETURN;
+        END IF;
+    END IF;
+
+    o_outcome := CASE WHEN v_lives THEN 'changed' ELSE 'created' END;
+    o_generation := o_generation + 1;
+    SELECT i.o_number, i.o_version, i.o_installed_at INTO o_number, o_version, o_installed_at
+    FROM ration.install_version_v1(p_id, p_content, p_n, p_d, p_capacity, coalesce(p_balances, 'keep'), p_start, false, NULL,
+                                   o_generation, ration.clock_v1(p_now)) AS i;
+    UPDATE ration.policy_set SET generation = o_generation;
+    INSERT INTO ration.audit (at, actor, role, action, policy, version_before, version_after, before, after, reason, request_id)
+    VALUES (o_installed_at, p_actor, p_role, 'policy.' || o_outcome, p_id, v_before.version, o_version, v_before.content, p_content,
+            p_reason, p_request_id);
+    PERFORM pg_notify('ration_policy', o_generation::text);
+END $$;
+
+-- recover_v1: after a crash emptied the unlogged tables, records the loss, sets what the state of fast policies starts
+-- from, and begins a new incarnation. Until it has committed, every call on fast state ends in RN002.
+--
+-- Answers: whether a loss was found; false when another session has recovered already or nothing was lost.
+--        Idle states under afterLoss "idle" stay as they are; under "empty" they hold nothing at the instant of the loss:
+--        an empty bucket, or the whole limit charged at that instant. Slots are always logged: none of them was lost.
+-- Units: none. Clock: clock_timestamp(), or p_now on a test clock.
+-- Locks: the row of ration.policy_set, exclusively: one session recovers, policy changes wait.
+-- SQLSTATE: RN003 from clock_v1.
+CREATE OR REPLACE FUNCTION ration.recover_v1(p_now bigint DEFAULT NULL)
+RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_lost  uuid;
+    v_new   uuid := gen_random_uuid();
+    v_now   bigint;
+    v_empty int;
+    v_fast  int;
+BEGIN
+    SELECT s.incarnation INTO v_lost FROM ration.policy_set AS s FOR UPDATE;
+    IF EXISTS (SELECT FROM ration.incarnation_marker AS m WHERE m.incarnation = v_lost) THEN
+        RETURN false;
+    END IF;
+    v_now := ration.clock_v1(p_now);
+    SELECT count(*) INTO v_fast FROM ration.policy AS p
+    WHERE p.durability = 'fast' AND p.algorithm <> 'concurrency' AND p.mode <> 'deleted';
+    WITH empty AS (
+        -- Nothing goes back behind where it stood; an empty log stands nowhere.
+        UPDATE ration.policy_version AS v
+        SET idle_balance = 0,
+            idle_at = CASE WHEN ration.state_place_v1(p.algorithm, p.strict, p.durability) >= 5 AND v.idle_balance = v.capacity_units
+                           THEN v_now ELSE greatest(v_now, v.idle_at) END
+        FROM ration.policy AS p
+        WHERE v.number = p.number AND v.version = p.version AND p.durability = 'fast' AND p.algorithm <> 'concurrency'
+          AND p.mode <> 'deleted' AND v.content ->> 'afterLoss' = 'empty'
+        RETURNING v.number, v.idle_at
+    )
+    UPDATE ration.policy AS p SET idle_balance = 0, idle_at = e.idle_at FROM empty AS e WHERE p.number = e.number;
+    GET DIAGNOSTICS v_empty = ROW_COUNT;
+
+    -- A marker of another incarnation is possible where the tables were copied: rows beside it belong to no life of ours.
+    DELETE FROM ration.incarnation_marker;
+    DELETE FROM ration.bucket_fast;
+    DELETE FROM ration.window_fast;
+    DELETE FROM ration.log_fast;
+    INSERT INTO ration.incarnation_marker (incarnation) VALUES (v_new);
+    UPDATE ration.policy_set SET incarnation = v_new;
+    INSERT INTO ration.state_loss (found_at, lost_incarnation, new_incarnation, policies_idle, policies_empty)
+    VALUES (v_now, v_lost, v_new, v_fast - v_empty, v_empty);
+    RETURN true;
+END $$;
+
+-- settling_v1: the parts of an operation whose charge a settlement replaces, each with its policy in force: those charged
+-- by the request's own cost, but for slots, which are released instead. What was charged before what the policy keeps began
+-- anew, or was deleted, has none.
+--
+-- Answers: part, its number among p_parts from 1; place, see state_place_v1; its key, cost and mark; the policy's figures.
+-- Units: tokens, microseconds, units of 1/d token. Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.settling_v1(p_parts ration.operation_part[])
+RETURNS TABLE (part int, place int, key uuid, cost bigint, mark bigint, policy int, version int, n bigint, d bigint,
+               capacity bigint, capacity_units bigint, idle_balance bigint, idle_at bigint, span bigint, sliding boolean)
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT e.part::int, ration.state_place_v1(p.algorithm, p.strict, p.durability), e.key, e.cost, e.mark, p.number, p.version, p.n, p.d,
+           p.capacity, p.capacity_units, p.idle_balance, p.idle_at, p.span, p.algorithm = 'sliding_window_counter'
+    FROM unnest(p_parts) WITH ORDINALITY AS e (policy, version, key, cost, priced, admitted, remaining, retry_after, reset_after,
+                                               mark, slot, slot_expires_at, part)
+    JOIN ration.policy AS p ON p.number = e.policy
+    WHERE e.priced AND e.cost > 0 AND e.slot IS NULL AND e.version >= p.since;
+END;
+
+-- settle_buckets_v1: the token buckets of a settlement: each is brought to now under the version in force and given back
+-- what was charged, less what it came to cost; it never holds more than its capacity, nor owes more.
+--
+-- Arguments: p_parts as settling_v1; the actual cost; the instant of the settlement.
+-- Answers: the numbers of the parts that were applied, all of them, and of those whose extra charge was cut.
+-- Units: tokens, microseconds. Clock: none, the instant is given.
+-- Locks: the caller has locked the rows, and pins the plans. SQLSTATE: none: what may exceed 64 bits is numeric.
+CREATE OR REPLACE FUNCTION ration.settle_buckets_v1(
+    p_shard int, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied int[], OUT o_clamped int[])
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_policies int[];     -- of the rows of older versions,
+    v_before   int[];     -- the version before and
+    v_versions int[];     -- the version now,
+    v_cut      boolean[]; -- and whether a change cut the balance
+BEGIN
+    WITH owed AS (
+        SELECT s.part, s.place, s.key, s.policy, s.version, s.capacity_units, greatest(held.at, p_now) AS at,
+               b.version AS before, carried.o_clamped AS cut,
+               ration.settled_v1(held.balance, held.at, p_now, s.n, s.capacity_units) + (s.cost - p_actual)::numeric * s.d AS balance
+        FROM ration.settling_v1(p_parts) AS s
+        CROSS JOIN LATERAL (
+            SELECT f.version, f.balance, f.at FROM ration.bucket_fast AS f
+            WHERE s.place = 1 AND f.shard = p_shard AND f.key = s.key
+            UNION ALL SELECT f.version, f.balance, f.at FROM ration.bucket_durable AS f
+            WHERE s.place = 2 AND f.shard = p_shard AND f.key = s.key OFFSET 0) AS b
+        LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at, c.o_clamped FROM ration.carry_v1(s.policy, b.version, s.version, b.balance, b.at) AS c
+                           WHERE b.version < s.version OFFSET 0) AS carried ON true  -- not called for rows in force
+        CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance) AS balance, coalesce(carried.o_at, b.at) AS at) AS held
+    ), outcome AS (
+        SELECT o.part, o.place, p_shard AS shard, o.key, o.policy, o.before, o.version, o.cut, o.at,
+               o.balance < -o.capacity_units AS clamped,
+               least(o.capacity_units, greatest(-o.capacity_units, o.balance))::bigint AS balance
+        FROM owed AS o
+    ), fast AS (
+        UPDATE ration.bucket_fast AS b SET balance = o.balance, at = o.at, version = o.version
+        FROM outcome AS o WHERE o.place = 1 AND b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key
+    ), durable AS (
+        UPDATE ration.bucket_durable AS b SET balance = o.balance, at = o.at, version = o.version
+        FROM outcome AS o WHERE o.place = 2 AND b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key
+    )
+    SELECT array_agg(o.part), array_agg(o.part) FILTER (WHERE o.clamped),
+           array_agg(o.policy) FILTER (WHERE o.before < o.version), array_agg(o.before) FILTER (WHERE o.before < o.version),
+           array_agg(o.version) FILTER (WHERE o.before < o.version), array_agg(o.cut) FILTER (WHERE o.before < o.version)
+    INTO o_applied, o_clamped, v_policies, v_before, v_versions, v_cut
+    FROM outcome AS o;
+    IF v_policies IS NOT NULL THEN
+        PERFORM ration.append_carried_v1(v_policies, v_before, v_versions, v_cut);
+    END IF;
+END $$;
+
+-- Code generated from take_new_v1.sql by internal/gen/durable. DO NOT EDIT.
+--
+-- take_new_durable_v1: the settling path: decides what take_durable_v1 answered `again`: rows that are absent, of an older version, or
+-- contended. Absent keys are inserted first, charged already: an absent bucket is an idle bucket, and whoever inserts its
+-- row decides. Then all other rows are locked ascending, read anew and decided.
+--
+-- Arguments: as take_durable_v1, and p_hold, what to do about rows that other sessions hold:
+--        'wait'   waits for them, until statement_timeout;
+--        'skip'   leaves them out and inserts nothing (an uncommitted insert of another session cannot be skipped);
+--        'alone'  one element only: waits, but only if no other call waits so for this key.
+-- Answers: as take_durable_v1; under 'skip', o_admitted is -1 where another session holds the row. An element that is missing
+--        from the arrays was not decided: absent ('skip'), another call waits for its key ('alone'), or deleted by the
+--        cleaner meanwhile (ask again). Neither was charged.
+-- Units: costs and remaining in tokens, waits in microseconds from o_now.
+-- Clock: clock_timestamp() before the INSERT, which decides new keys, and after the locks, which is o_now and decides the
+--        rest; p_now instead of both, where the database is marked as a test clock.
+-- Locks: 'alone': the transaction's advisory lock on the key's first 64 bits; then bucket rows, ascending by key. A
+--        peek locks nothing.
+-- SQLSTATE: RN001 RN002 RN004 from guard_v1, RN003 from clock_v1; RN004 p_hold is another, 'alone' with several elements, or
+--        a key occurs twice; 57014 statement_timeout, with nothing charged.
+CREATE OR REPLACE FUNCTION ration.take_new_durable_v1(
+    p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_costs bigint[], p_counts int[],
+    p_hold text DEFAULT 'wait', p_now bigint DEFAULT NULL,
+    OUT o_stale boolean, OUT o_now bigint, OUT o_element int[], OUT o_admitted int[],
+    OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+-- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_durable_v1.
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_locked      int[];  -- elements whose rows this call has locked: only these may be charged
+    v_xmin        xid;    -- with v_cmin: the INSERT of this call, by which its rows are told from those of earlier calls of the
+    v_cmin        cid;    -- same transaction
+    v_inserted_at bigint; -- the instant at which it decided
+    v_policies    int[];     -- of the rows of older versions that were charged,
+    v_before      int[];     -- the version before and
+    v_versions    int[];     -- the version now,
+    v_clamped     boolean[]; -- and whether a change cut the balance
+BEGIN
+    o_stale := NOT ration.guard_v1(false, p_generation, p_policies, p_keys, p_costs, p_counts);
+    IF o_stale THEN
+        RETURN;
+    END IF;
+    IF p_hold = 'alone' THEN
+        IF cardinality(p_keys) <> 1 THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call that waits alone takes one element';
+        END IF;
+        IF NOT pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[1])) THEN
+            o_now := ration.clock_v1(p_now);
+            RETURN;
+        END IF;
+    ELSIF (p_hold IN ('wait', 'skip')) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'p_hold is one of wait, skip, alone';
+    END IF;
+    IF (SELECT count(DISTINCT e.key) FROM unnest(p_keys) AS e (key)) <> cardinality(p_keys) THEN
+        -- Both would be decided by what the row held before either.
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the keys of a call are distinct';
+    END IF;
+    PERFORM ration.commit_durably_v1();
+
+    IF p_hold <> 'skip' THEN
+        v_inserted_at := ration.clock_v1(p_now);
+        -- Only keys that their idle bucket would admit: a denial writes nothing.
+        WITH made AS (
+            INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
+            SELECT idle.settled - idle.admitted * idle.need, greatest(idle.at, v_inserted_at), e.key, p_shard, e.policy, idle.version,
+                   idle.admitted
+            FROM unnest(p_policies, p_keys, p_costs, p_counts) AS e (policy, key, cost, count)
+            CROSS JOIN LATERAL (
+                SELECT i.version, i.at, i.settled, i.need, least(e.count, i.settled / i.need) AS admitted
+                FROM (SELECT p.version, p.idle_at AS at, CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need,
+                             ration.settled_v1(p.idle_balance, p.idle_at, v_inserted_at, p.n, p.capacity_units) AS settled
+                      FROM ration.policy AS p WHERE p.number = e.policy AND p.generation <= p_generation OFFSET 0) AS i
+                OFFSET 0) AS idle
+            WHERE e.count > 0 AND idle.settled >= idle.need
+            ORDER BY e.key
+            ON CONFLICT DO NOTHING
+            RETURNING xmin, cmin)
+        SELECT m.xmin, m.cmin INTO v_xmin, v_cmin FROM made AS m LIMIT 1;
+        -- A subquery with a lock of its own cannot be flattened: the sorted elements drive it, so rows are locked ascending.
+        SELECT array_agg(q.element::int) INTO v_locked
+        FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
+              WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_durable AS b
+                            WHERE b.shard = p_shard AND b.key = q.key AND (b.xmin = v_xmin AND b.cmin = v_cmin) IS NOT TRUE
+                            FOR NO KEY UPDATE) AS held;
+    ELSE
+        SELECT array_agg(q.element::int) INTO v_locked
+        FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
+              WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_durable AS b WHERE b.shard = p_shard AND b.key = q.key
+                            FOR NO KEY UPDATE SKIP LOCKED) AS held;
+    END IF;
+    o_now := ration.clock_v1(p_now);
+
+    -- A new statement sees every row as the lock holders before us left it.
+    WITH state AS (
+        SELECT e.element::int, e.key, e.policy, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
+               known.own, known.instant, b.version AS before, carried.o_clamped AS clamped,
+               CASE WHEN mine.held THEN -1
+                    WHEN known.own THEN b.took
+                    WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units)
+                    ELSE 0 END AS admitted
+        FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
+        CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
+                            WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
+        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at,
+                                  f.took, (f.xmin = v_xmin AND f.cmin = v_cmin) IS TRUE AS own
+                           FROM ration.bucket_durable AS f
+                           WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
+        LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at, c.o_clamped FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
+                           WHERE b.version < p.version OFFSET 0) AS carried ON true  -- not called for rows in force
+        CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
+                                   coalesce(carried.o_at, b.at, p.idle_at) AS at) AS stored
+        -- What this call inserted was decided at the instant of the INSERT, and its figures are those of that instant.
+        CROSS JOIN LATERAL (SELECT coalesce(b.own, false) AS own, CASE WHEN b.own THEN v_inserted_at ELSE o_now END AS instant) AS known
+        CROSS JOIN LATERAL (SELECT stored.at,
+                                   ration.settled_v1(stored.balance, stored.at, known.instant, p.n, p.capacity_units) AS settled
+                           ) AS held
+        CROSS JOIN LATERAL (SELECT CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS units) AS need
+        -- Without the lock only what cannot be charged is answered: a peek, never, or a denial by the idle bucket.
+        CROSS JOIN LATERAL (SELECT known.own OR e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL
+                                   OR (b.key IS NULL AND held.settled < need.units) AS answerable) AS free
+        CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND free.answerable IS NOT TRUE AS held) AS mine
+        WHERE free.answerable OR mine.held
+    ), outcome AS (
+        SELECT s.element, p_shard AS shard, s.key, s.policy, s.version, s.own, s.instant, s.admitted, greatest(s.at, s.instant) AS at,
+               s.before, s.clamped, s.admitted > 0 AND s.before < s.version AS carried,
+               s.settled - CASE WHEN s.own OR s.need IS NULL THEN 0 ELSE greatest(0, s.admitted) * s.need END AS balance,
+               s.need, s.d, s.n, s.capacity_units
+        FROM state AS s
+    ), taken AS (
+        UPDATE ration.bucket_durable AS b
+        SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
+        FROM outcome AS o
+        WHERE b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key AND o.admitted > 0 AND NOT o.own
+    )
+    SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
+           array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o.instant) END),
+           array_agg(ration.wait_v1(o.capacity_units - o.balance, o.n, o.at - o.instant)),
+           array_agg(o.policy) FILTER (WHERE o.carried), array_agg(o.before) FILTER (WHERE o.carried),
+           array_agg(o.version) FILTER (WHERE o.carried), array_agg(o.clamped) FILTER (WHERE o.carried)
+    INTO o_element, o_admitted, o_remaining, o_retry_after, o_reset_after, v_policies, v_before, v_versions, v_clamped
+    FROM outcome AS o;
+    IF v_policies IS NOT NULL THEN
+        PERFORM ration.append_carried_v1(v_policies, v_before, v_versions, v_clamped);
+    END IF;
+END $$;
+
+-- take_new_v1: the settling path: decides what take_v1 answered `again`: rows that are absent, of an older version, or
+-- contended. Absent keys are inserted first, charged already: an absent bucket is an idle bucket, and whoever inserts its
+-- row decides. Then all other rows are locked ascending, read anew and decided.
+--
+-- Arguments: as take_v1, and p_hold, what to do about rows that other sessions hold:
+--        'wait'   waits for them, until statement_timeout;
+--        'skip'   leaves them out and inserts nothing (an uncommitted insert of another session cannot be skipped);
+--        'alone'  one element only: waits, but only if no other call waits so for this key.
+-- Answers: as take_v1; under 'skip', o_admitted is -1 where another session holds the row. An element that is missing
+--        from the arrays was not decided: absent ('skip'), another call waits for its key ('alone'), or deleted by the
+--        cleaner meanwhile (ask again). Neither was charged.
+-- Units: costs and remaining in tokens, waits in microseconds from o_now.
+-- Clock: clock_timestamp() before the INSERT, which decides new keys, and after the locks, which is o_now and decides the
+--        rest; p_now instead of both, where the database is marked as a test clock.
+-- Locks: 'alone': the transaction's advisory lock on the key's first 64 bits; then bucket rows, ascending by key. A
+--        peek locks nothing.
+-- SQLSTATE: RN001 RN002 RN004 from guard_v1, RN003 from clock_v1; RN004 p_hold is another, 'alone' with several elements, or
+--        a key occurs twice; 57014 statement_timeout, with nothing charged.
+CREATE OR REPLACE FUNCTION ration.take_new_v1(
+    p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_costs bigint[], p_counts int[],
+    p_hold text DEFAULT 'wait', p_now bigint DEFAULT NULL,
+    OUT o_stale boolean, OUT o_now bigint, OUT o_element int[], OUT o_admitted int[],
+    OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+-- Pinned plans, and why shard is looked for as an array and behind OFFSET 0: see take_v1.
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_locked      int[];  -- elements whose rows this call has locked: only these may be charged
+    v_xmin        xid;    -- with v_cmin: the INSERT of this call, by which its rows are told from those of earlier calls of the
+    v_cmin        cid;    -- same transaction
+    v_inserted_at bigint; -- the instant at which it decided
+    v_policies    int[];     -- of the rows of older versions that were charged,
+    v_before      int[];     -- the version before and
+    v_versions    int[];     -- the version now,
+    v_clamped     boolean[]; -- and whether a change cut the balance
+BEGIN
+    o_stale := NOT ration.guard_v1(true, p_generation, p_policies, p_keys, p_costs, p_counts);
+    IF o_stale THEN
+        RETURN;
+    END IF;
+    IF p_hold = 'alone' THEN
+        IF cardinality(p_keys) <> 1 THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a call that waits alone takes one element';
+        END IF;
+        IF NOT pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[1])) THEN
+            o_now := ration.clock_v1(p_now);
+            RETURN;
+        END IF;
+    ELSIF (p_hold IN ('wait', 'skip')) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'p_hold is one of wait, skip, alone';
+    END IF;
+    IF (SELECT count(DISTINCT e.key) FROM unnest(p_keys) AS e (key)) <> cardinality(p_keys) THEN
+        -- Both would be decided by what the row held before either.
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the keys of a call are distinct';
+    END IF;
+    -- durable: PERFORM ration.commit_durably_v1();
+
+    IF p_hold <> 'skip' THEN
+        v_inserted_at := ration.clock_v1(p_now);
+        -- Only keys that their idle bucket would admit: a denial writes nothing.
+        WITH made AS (
+            INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
+            SELECT idle.settled - idle.admitted * idle.need, greatest(idle.at, v_inserted_at), e.key, p_shard, e.policy, idle.version,
+                   idle.admitted
+            FROM unnest(p_policies, p_keys, p_costs, p_counts) AS e (policy, key, cost, count)
+            CROSS JOIN LATERAL (
+                SELECT i.version, i.at, i.settled, i.need, least(e.count, i.settled / i.need) AS admitted
+                FROM (SELECT p.version, p.idle_at AS at, CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS need,
+                             ration.settled_v1(p.idle_balance, p.idle_at, v_inserted_at, p.n, p.capacity_units) AS settled
+                      FROM ration.policy AS p WHERE p.number = e.policy AND p.generation <= p_generation OFFSET 0) AS i
+                OFFSET 0) AS idle
+            WHERE e.count > 0 AND idle.settled >= idle.need
+            ORDER BY e.key
+            ON CONFLICT DO NOTHING
+            RETURNING xmin, cmin)
+        SELECT m.xmin, m.cmin INTO v_xmin, v_cmin FROM made AS m LIMIT 1;
+        -- A subquery with a lock of its own cannot be flattened: the sorted elements drive it, so rows are locked ascending.
+        SELECT array_agg(q.element::int) INTO v_locked
+        FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
+              WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_fast AS b
+                            WHERE b.shard = p_shard AND b.key = q.key AND (b.xmin = v_xmin AND b.cmin = v_cmin) IS NOT TRUE
+                            FOR NO KEY UPDATE) AS held;
+    ELSE
+        SELECT array_agg(q.element::int) INTO v_locked
+        FROM (SELECT e.element, e.key FROM unnest(p_keys) WITH ORDINALITY AS e (key, element)
+              WHERE p_counts[e.element] > 0 ORDER BY e.key) AS q
+        CROSS JOIN LATERAL (SELECT FROM ration.bucket_fast AS b WHERE b.shard = p_shard AND b.key = q.key
+                            FOR NO KEY UPDATE SKIP LOCKED) AS held;
+    END IF;
+    o_now := ration.clock_v1(p_now);
+
+    -- A new statement sees every row as the lock holders before us left it.
+    WITH state AS (
+        SELECT e.element::int, e.key, e.policy, p.version, p.d, p.n, p.capacity_units, held.at, held.settled, need.units AS need,
+               known.own, known.instant, b.version AS before, carried.o_clamped AS clamped,
+               CASE WHEN mine.held THEN -1
+                    WHEN known.own THEN b.took
+                    WHEN need.units <= held.settled THEN least(e.count, held.settled / need.units)
+                    ELSE 0 END AS admitted
+        FROM unnest(p_policies, p_keys, p_costs, p_counts) WITH ORDINALITY AS e (policy, key, cost, count, element)
+        CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f
+                            WHERE f.number = e.policy AND f.generation <= p_generation OFFSET 0) AS p
+        LEFT JOIN LATERAL (SELECT f.key, f.version, f.balance, f.at,
+                                  f.took, (f.xmin = v_xmin AND f.cmin = v_cmin) IS TRUE AS own
+                           FROM ration.bucket_fast AS f
+                           WHERE f.shard = p_shard AND f.key = e.key OFFSET 0) AS b ON true
+        LEFT JOIN LATERAL (SELECT c.o_balance, c.o_at, c.o_clamped FROM ration.carry_v1(p.number, b.version, p.version, b.balance, b.at) AS c
+                           WHERE b.version < p.version OFFSET 0) AS carried ON true  -- not called for rows in force
+        CROSS JOIN LATERAL (SELECT coalesce(carried.o_balance, b.balance, p.idle_balance) AS balance,
+                                   coalesce(carried.o_at, b.at, p.idle_at) AS at) AS stored
+        -- What this call inserted was decided at the instant of the INSERT, and its figures are those of that instant.
+        CROSS JOIN LATERAL (SELECT coalesce(b.own, false) AS own, CASE WHEN b.own THEN v_inserted_at ELSE o_now END AS instant) AS known
+        CROSS JOIN LATERAL (SELECT stored.at,
+                                   ration.settled_v1(stored.balance, stored.at, known.instant, p.n, p.capacity_units) AS settled
+                           ) AS held
+        CROSS JOIN LATERAL (SELECT CASE WHEN e.cost <= p.capacity THEN e.cost * p.d END AS units) AS need
+        -- Without the lock only what cannot be charged is answered: a peek, never, or a denial by the idle bucket.
+        CROSS JOIN LATERAL (SELECT known.own OR e.element = ANY (v_locked) OR e.count = 0 OR need.units IS NULL
+                                   OR (b.key IS NULL AND held.settled < need.units) AS answerable) AS free
+        CROSS JOIN LATERAL (SELECT p_hold = 'skip' AND b.key IS NOT NULL AND free.answerable IS NOT TRUE AS held) AS mine
+        WHERE free.answerable OR mine.held
+    ), outcome AS (
+        SELECT s.element, p_shard AS shard, s.key, s.policy, s.version, s.own, s.instant, s.admitted, greatest(s.at, s.instant) AS at,
+               s.before, s.clamped, s.admitted > 0 AND s.before < s.version AS carried,
+               s.settled - CASE WHEN s.own OR s.need IS NULL THEN 0 ELSE greatest(0, s.admitted) * s.need END AS balance,
+               s.need, s.d, s.n, s.capacity_units
+        FROM state AS s
+    ), taken AS (
+        UPDATE ration.bucket_fast AS b
+        SET balance = o.balance, at = o.at, version = o.version, took = o.admitted
+        FROM outcome AS o
+        WHERE b.shard = ANY (ARRAY[o.shard]) AND b.key = o.key AND o.admitted > 0 AND NOT o.own
+    )
+    SELECT array_agg(o.element), array_agg(o.admitted), array_agg(greatest(0, o.balance / o.d)),
+           array_agg(CASE WHEN o.need IS NULL THEN -1 ELSE ration.wait_v1(o.need - o.balance, o.n, o.at - o.instant) END),
+           array_agg(ration.wait_v1(o.capacity_units - o.balance, o.n, o.at - o.instant)),
+           array_agg(o.policy) FILTER (WHERE o.carried), array_agg(o.before) FILTER (WHERE o.carried),
+           array_agg(o.version) FILTER (WHERE o.carried), array_agg(o.clamped) FILTER (WHERE o.carried)
+    INTO o_element, o_admitted, o_remaining, o_retry_after, o_reset_after, v_policies, v_before, v_versions, v_clamped
+    FROM outcome AS o;
+    IF v_policies IS NOT NULL THEN
+        PERFORM ration.append_carried_v1(v_policies, v_before, v_versions, v_clamped);
+    END IF;
+END $$;
+
+-- balance_at_v1: what a stored balance is at an instant under the version in force now: carried over every change since
+-- its own version, then settled. For looks at the state; decisions do the same under their locks.
+--
+-- Units: the answer in units of 1/d token of the version in force, instants in microseconds.
+-- Clock: none, the instant is given. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.balance_at_v1(p_policy int, p_version int, p_balance bigint, p_at bigint, p_now bigint)
+RETURNS bigint LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT ration.settled_v1(c.o_balance, c.o_at, p_now, p.n, p.capacity_units)
+    FROM ration.policy AS p
+    CROSS JOIN LATERAL ration.carry_v1(p.number, p_version, p.version, p_balance, p_at) AS c
+    WHERE p.number = p_policy;
+END;
+
 -- The audit becomes a chain: what it has so far is chained as it stands, and from here on every row by its trigger. The chain
 -- gives the numbers too: a sequence leaves gaps, and in a chain a gap should mean something.
 LOCK TABLE ration.audit IN SHARE ROW EXCLUSIVE MODE;
@@ -612,6 +2103,53 @@ CREATE TRIGGER audit_chain BEFORE INSERT ON ration.audit FOR EACH ROW EXECUTE FU
 CREATE TRIGGER audit_refuse BEFORE UPDATE OR DELETE OR TRUNCATE ON ration.audit FOR EACH STATEMENT EXECUTE FUNCTION ration.audit_refuse_v1();
 CREATE TRIGGER audit_refuse BEFORE DELETE OR TRUNCATE ON ration.audit_head FOR EACH STATEMENT EXECUTE FUNCTION ration.audit_refuse_v1();
 
+-- bucket_now: every stored bucket of the policies in force as it is at this instant: the whole tokens it holds and when it is
+-- full. For people; it reads without locks. A key that is not listed is an idle bucket. Find a caller's row by
+-- key = ration.bucket_key(policy, attributes).
+CREATE OR REPLACE VIEW ration.bucket_now AS
+SELECT p.id::text AS policy, b.key, b.shard, p.durability, b.version AS settled_version, p.version AS policy_version,
+       greatest(0, held.balance / p.d) AS tokens, p.capacity,
+       ration.instant_v1(clock.now, ration.wait_v1(p.capacity_units - held.balance, p.n, b.at - clock.now)) AS full_at
+FROM (SELECT 1 AS place, f.shard, f.key, f.policy, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+      UNION ALL
+      SELECT 2, d.shard, d.key, d.policy, d.version, d.balance, d.at FROM ration.bucket_durable AS d) AS b
+JOIN ration.policy AS p ON p.number = b.policy AND p.mode <> 'deleted'
+                       AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = b.place
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+CROSS JOIN LATERAL (SELECT ration.balance_at_v1(b.policy, b.version, b.balance, b.at, clock.now) AS balance) AS held;
+
+-- log_now: every stored key of sliding window logs and strict sliding window counters as it is at this instant: what is used
+-- of its limit and when nothing is any more. For people; it reads without locks. A key that is not listed is idle.
+CREATE OR REPLACE VIEW ration.log_now AS
+SELECT p.id::text AS policy, l.key, l.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
+       ration.instant_v1(clock.now, f.reset_after) AS full_at
+FROM (SELECT f.shard, f.key, f.policy, f.version, f.entries FROM ration.log_fast AS f
+      UNION ALL
+      SELECT d.shard, d.key, d.policy, d.version, d.entries FROM ration.log_durable AS d) AS l
+JOIN ration.policy AS p ON p.number = l.policy AND l.version >= p.since  -- what came before counts no more
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+CROSS JOIN LATERAL ration.log_live_v1(l.entries, clock.now - p.span) AS held
+CROSS JOIN LATERAL (SELECT held.o_live[cardinality(held.o_live) - 1] AS at) AS newest
+CROSS JOIN LATERAL ration.decide_figures_v1(
+    clock.now, 5 /* state_place_v1 */, NULL, p.capacity, 0, p.n, p.d, p.span, false,
+    held.o_used, newest.at, 0, newest.at, ROW (held.o_live)::ration.log_entries) AS f;
+
+-- window_now: every stored key of fixed windows and sliding window counters as it is at this instant: what is used of its
+-- limit and when nothing is any more. For people; it reads without locks. A key that is not listed is idle. Logs, and strict
+-- counters, are in log_now.
+CREATE OR REPLACE VIEW ration.window_now AS
+SELECT p.id::text AS policy, w.key, w.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
+       ration.instant_v1(clock.now, f.reset_after) AS full_at
+FROM (SELECT f.shard, f.key, f.policy, f.version, f.start, f.current, f.previous FROM ration.window_fast AS f
+      UNION ALL
+      SELECT d.shard, d.key, d.policy, d.version, d.start, d.current, d.previous FROM ration.window_durable AS d) AS w
+JOIN ration.policy AS p ON p.number = w.policy AND w.version >= p.since  -- what came before counts no more
+CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
+CROSS JOIN LATERAL ration.window_at_v1(w.start, w.current, w.previous, p.span, clock.now) AS held
+CROSS JOIN LATERAL ration.decide_figures_v1(
+    clock.now, 3 /* state_place_v1 */, NULL, p.capacity, 0, p.n, p.d, p.span,
+    p.algorithm = 'sliding_window_counter', held.current, held.start, held.previous, held.start, NULL) AS f;
+
 -- Who may do what. Everything else is the owner's alone.
 --   ration_service   the process: runs the decision functions, reads policies, slots and outcomes of operation ids
 --   ration_operator  people on duty: what readers see, and upkeep by hand. Policies are changed over HTTP, where they are checked
@@ -626,16 +2164,17 @@ GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slo
     TO ration_service, ration_operator, ration_reader;
 -- Called by the views with the rights of whoever looks.
 GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
-    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1,
+    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.converted_v1, ration.floor_div_v1, ration.balance_at_v1,
     ration.window_start_v1, ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1,
     ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
     TO ration_service, ration_operator, ration_reader;
 
 GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,
-    ration.clean_slot_parents_v1, ration.clean_operations_v1, ration.recover_v1
+    ration.clean_slot_parents_v1, ration.clean_operations_v1, ration.sweep_v1, ration.recover_v1
     TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
-    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1
+    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1,
+    ration.delete_policy_v1
     TO ration_service;
 
 -- The audit is written by the functions above alone, with their owner's rights; everybody may check it.
@@ -651,3 +2190,8 @@ GRANT SELECT ON ration.shadow_total, ration.shadow_denial TO ration_service, rat
 -- Keys are looked at and set by hand over HTTP, where it is known who asks.
 GRANT EXECUTE ON FUNCTION ration.locate_key_v1, ration.policy_keys_v1, ration.key_figures_v1, ration.reset_bucket_v1, ration.rebase_v1
     TO ration_service;
+
+-- Who holds ration_service can see who may call, not make callers. People on duty see no hash, and can shut a door, not open one.
+GRANT SELECT ON ration.token TO ration_service;
+GRANT SELECT (id, name, role, scope, created_at, created_by, expires_at, revoked_at) ON ration.token TO ration_operator;
+GRANT EXECUTE ON FUNCTION ration.revoke_token_v1 TO ration_operator;

@@ -77,7 +77,7 @@ func TestGoingDownTakesWhatHasNoRoom(t *testing.T) {
 	put := func(id, limit, mode string, n, d int) {
 		t.Helper()
 		if got := one[string](t, db, fmt.Sprintf(`SELECT o_outcome FROM ration.put_policy_v1('%s', 0,
-			'{"per": ["account"], "limit": %s, "durability": "fast", "mode": "%s"}', %d, %d, 10, 'keep', 'test', '', '')`,
+			'{"per": ["account"], "limit": %s, "durability": "fast", "mode": "%s"}', %d, %d, 10, 'keep', NULL, 'test', '', '', '')`,
 			id, limit, mode, n, d)); got != "created" {
 			t.Fatalf("policy %s: %s", id, got)
 		}

@@ -177,7 +177,7 @@ func TestClockOfTheCallerIsRefused(t *testing.T) {
 		"clock_v1":   "SELECT ration.clock_v1(1)",
 		"recover_v1": "SELECT ration.recover_v1(1)",
 		"put_policy_v1": "SELECT ration.put_policy_v1('late', 0, '" + content +
-			"', 1, 31536000000000, 10, 'keep', 'test', '', '', 1)",
+			"', 1, 31536000000000, 10, 'keep', NULL, 'test', '', '', '', 1)",
 	}
 	for function, hold := range decisionFunctions {
 		calls[function] = "SELECT ration." + function + "(0, 2, '{1}', '{" + key + "}', '{1}', '{1}'" + hold + ", 1)"

@@ -22,7 +22,7 @@ import (
 func putSQL(change map[string]string) string {
 	arguments := map[string]string{
 		"p_id": "'p'", "p_expected": "0", "p_n": "1", "p_d": "50000", "p_capacity": "40", "p_balances": "'keep'",
-		"p_actor": "'ann'", "p_reason": "'why'", "p_request_id": "'r1'", "p_now": "1704067200000000",
+		"p_start": "NULL", "p_actor": "'ann'", "p_role": "'operator'", "p_reason": "'why'", "p_request_id": "'r1'", "p_now": "1704067200000000",
 		"p_content": `'{"durability": "fast", "limit": {"capacity": 40, "refillTokens": 20, "refillSeconds": 1}}'`,
 	}
 	maps.Copy(arguments, change)
@@ -208,7 +208,7 @@ func TestListenHearsChanges(t *testing.T) {
 	ended := make(chan error, 1)
 	var log bytes.Buffer // read when Listen has ended
 	go func() {
-		ended <- b.store.Listen(ctx, slog.New(slog.NewTextHandler(&log, nil)), func() { changed <- struct{}{} })
+		ended <- b.store.Listen(ctx, slog.New(slog.NewTextHandler(&log, nil)), func() { changed <- struct{}{} }, func() {})
 	}()
 	hear("the beginning")
 	b.install("p", 0, shape{capacity: 1}, 0)
@@ -217,7 +217,7 @@ func TestListenHearsChanges(t *testing.T) {
 	b.install("p", 1, shape{capacity: 2}, 0)
 	hear("the second version")
 	// The connection breaks: what changed meanwhile is asked for when it is made again.
-	b.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ration_policy'")
+	b.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN ration_policy%'")
 	hear("the new connection")
 	b.install("p", 2, shape{capacity: 3}, 0)
 	hear("the third version")

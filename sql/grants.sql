@@ -12,16 +12,17 @@ GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slo
     TO ration_service, ration_operator, ration_reader;
 -- Called by the views with the rights of whoever looks.
 GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
-    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.balance_at_v1,
+    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.converted_v1, ration.floor_div_v1, ration.balance_at_v1,
     ration.window_start_v1, ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1,
     ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
     TO ration_service, ration_operator, ration_reader;
 
 GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,
-    ration.clean_slot_parents_v1, ration.clean_operations_v1, ration.recover_v1
+    ration.clean_slot_parents_v1, ration.clean_operations_v1, ration.sweep_v1, ration.recover_v1
     TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
-    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1
+    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1,
+    ration.delete_policy_v1
     TO ration_service;
 
 -- The audit is written by the functions above alone, with their owner's rights; everybody may check it.
@@ -37,3 +38,8 @@ GRANT SELECT ON ration.shadow_total, ration.shadow_denial TO ration_service, rat
 -- Keys are looked at and set by hand over HTTP, where it is known who asks.
 GRANT EXECUTE ON FUNCTION ration.locate_key_v1, ration.policy_keys_v1, ration.key_figures_v1, ration.reset_bucket_v1, ration.rebase_v1
     TO ration_service;
+
+-- Who holds ration_service can see who may call, not make callers. People on duty see no hash, and can shut a door, not open one.
+GRANT SELECT ON ration.token TO ration_service;
+GRANT SELECT (id, name, role, scope, created_at, created_by, expires_at, revoked_at) ON ration.token TO ration_operator;
+GRANT EXECUTE ON FUNCTION ration.revoke_token_v1 TO ration_operator;

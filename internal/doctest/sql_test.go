@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 const reportCreate = `SELECT ration.put_policy_v1('report-create', 0,
 	'{"match":{"operations":["report.create"]},"per":["account","operation"],"durability":"fast",
 	  "limit":{"algorithm":"token_bucket","capacity":40,"refillTokens":20,"refillSeconds":1}}',
-	1, 50000, 40, 'keep', 'doctest', '', '')`
+	1, 50000, 40, 'keep', NULL, 'doctest', '', '', '')`
 
 // answered is an example that says what it answers: "SELECT …;  -- 400000: why".
 var answered = regexp.MustCompile(`;  -- ([^:\s]+)`)

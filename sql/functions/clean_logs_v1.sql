@@ -1,4 +1,5 @@
--- clean_logs_v1: deletes logs of which no entry counts any more, where an idle key is as free: then no answer changes.
+-- clean_logs_v1: deletes logs of which no entry counts any more, where an idle key is as free: then no answer changes. What was
+-- written before the policy's state began anew counts no more at all.
 --
 -- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
@@ -20,8 +21,10 @@ BEGIN
                     USING (SELECT l.key FROM ration.%1$I AS l JOIN ration.policy AS p ON p.number = l.policy
                            CROSS JOIN LATERAL (SELECT ration.idle_log_v1(p) AS entries) AS idle
                            WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3
-                             AND coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
-                             AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true)
+                             AND l.version <= p.version  -- not by what the policy was before
+                             AND (l.version < p.since
+                                  OR coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
+                                     AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true))
                            ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED) AS idle
                     WHERE d.shard = $1 AND d.key = idle.key', v_table)
         USING p_shard, s.o_after, s.o_until, v_now;

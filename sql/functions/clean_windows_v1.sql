@@ -1,6 +1,6 @@
 -- clean_windows_v1: deletes windows that no later instant counts: then no answer changes. A window counts until it has
 -- passed, and in a sliding one until the window behind it has passed too. An idle key is as free by then: no row begins
--- before the window that an idle key has.
+-- before the window that an idle key has. What was written before the policy's state began anew counts no more at all.
 --
 -- Arguments: as clean_v1. Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
@@ -21,7 +21,9 @@ BEGIN
     EXECUTE format('DELETE FROM ration.%1$I AS d
                     USING (SELECT w.key FROM ration.%1$I AS w JOIN ration.policy AS p ON p.number = w.policy
                            WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3
-                             AND w.start + p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END <= $4
+                             AND w.version <= p.version  -- not by what the policy was before
+                             AND (w.version < p.since
+                                  OR w.start + p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END <= $4)
                            ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle
                     WHERE d.shard = $1 AND d.key = idle.key', v_table)
         USING p_shard, s.o_after, s.o_until, v_now;

@@ -62,11 +62,13 @@ BEGIN
         RETURN;
     END IF;
 
+    -- A policy whose state has another place since it was read is left out: its call decides nothing.
     IF 1 = ANY (v_absent) THEN
         INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
         SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 1 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        WHERE p_places[u.cell] = 1 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 1 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_inserted := v_inserted + v_rows;
     END IF;
@@ -74,7 +76,8 @@ BEGIN
         INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
         SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 2 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        WHERE p_places[u.cell] = 2 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 2 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_inserted := v_inserted + v_rows;
     END IF;
@@ -82,7 +85,8 @@ BEGIN
         INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
         SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 3 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_inserted := v_inserted + v_rows;
     END IF;
@@ -90,7 +94,8 @@ BEGIN
         INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
         SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 4 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_inserted := v_inserted + v_rows;
     END IF;
@@ -98,7 +103,8 @@ BEGIN
         INSERT INTO ration.log_fast (key, shard, policy, version, entries)
         SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 5 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        WHERE p_places[u.cell] = 5 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 5 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_inserted := v_inserted + v_rows;
     END IF;
@@ -106,7 +112,8 @@ BEGIN
         INSERT INTO ration.log_durable (key, shard, policy, version, entries)
         SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 6 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        WHERE p_places[u.cell] = 6 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 6 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_inserted := v_inserted + v_rows;
     END IF;
@@ -114,7 +121,8 @@ BEGIN
         INSERT INTO ration.slot_parent (key, shard, policy)
         SELECT p_keys[u.cell], p_shard, p.number
         FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 7 AND p_writers[u.cell] IS NULL ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        WHERE p_places[u.cell] = 7 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 7 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_inserted := v_inserted + v_rows;
     END IF;

@@ -1,5 +1,6 @@
 -- decide_read_v1: what the keys of a decide_v1 call hold at an instant: each under the policy version in force, carried over
--- every change, with what has been earned or has expired by then. An absent row is an idle key.
+-- every change, with what has been earned or has expired by then. An absent row is an idle key; so is a row of windows or a
+-- log that was written before what the policy keeps began anew.
 --
 -- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
 -- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
@@ -63,12 +64,13 @@ BEGIN
                   WHERE o_places[i] BETWEEN 3 AND 4) AS c
             CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
             LEFT JOIN LATERAL (
-                SELECT f.xmin AS writer, f.start, f.current, f.previous FROM ration.window_fast AS f
+                SELECT f.xmin AS writer, f.version, f.start, f.current, f.previous FROM ration.window_fast AS f
                 WHERE c.place = 3 AND f.shard = p_shard AND f.key = p_keys[c.cell]
-                UNION ALL SELECT f.xmin, f.start, f.current, f.previous FROM ration.window_durable AS f
+                UNION ALL SELECT f.xmin, f.version, f.start, f.current, f.previous FROM ration.window_durable AS f
                 WHERE c.place = 4 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
-            CROSS JOIN LATERAL ration.window_at_v1(coalesce(s.start, ration.window_start_v1(p.idle_at, p.span)),
-                                                   coalesce(s.current, p.capacity - p.idle_balance), coalesce(s.previous, 0),
+            LEFT JOIN LATERAL (SELECT s.start, s.current, s.previous WHERE s.version >= p.since) AS h ON true
+            CROSS JOIN LATERAL ration.window_at_v1(coalesce(h.start, ration.window_start_v1(p.idle_at, p.span)),
+                                                   coalesce(h.current, p.capacity - p.idle_balance), coalesce(h.previous, 0),
                                                    p.span, p_now) AS w
         LOOP
             o_writers[r.cell] := r.writer;
@@ -88,14 +90,15 @@ BEGIN
                    ROW (l.o_live)::ration.log_entries AS log
             FROM (SELECT i AS cell, o_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
                   WHERE o_places[i] BETWEEN 5 AND 6) AS c
-            CROSS JOIN LATERAL (SELECT f AS policy, f.capacity, f.span FROM ration.policy AS f
+            CROSS JOIN LATERAL (SELECT f AS policy, f.capacity, f.span, f.since FROM ration.policy AS f
                                 WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
             LEFT JOIN LATERAL (
-                SELECT f.xmin AS writer, f.entries FROM ration.log_fast AS f
+                SELECT f.xmin AS writer, f.version, f.entries FROM ration.log_fast AS f
                 WHERE c.place = 5 AND f.shard = p_shard AND f.key = p_keys[c.cell]
-                UNION ALL SELECT f.xmin, f.entries FROM ration.log_durable AS f
+                UNION ALL SELECT f.xmin, f.version, f.entries FROM ration.log_durable AS f
                 WHERE c.place = 6 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
-            CROSS JOIN LATERAL ration.log_live_v1(coalesce(s.entries, ration.idle_log_v1(p.policy)), p_now - p.span) AS l
+            CROSS JOIN LATERAL ration.log_live_v1(CASE WHEN s.version >= p.since THEN s.entries ELSE ration.idle_log_v1(p.policy) END,
+                                                  p_now - p.span) AS l
             CROSS JOIN LATERAL (SELECT l.o_live[cardinality(l.o_live) - 1] AS at) AS newest
         LOOP
             o_writers[r.cell] := r.writer;

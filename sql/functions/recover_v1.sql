@@ -23,7 +23,8 @@ BEGIN
         RETURN false;
     END IF;
     v_now := ration.clock_v1(p_now);
-    SELECT count(*) INTO v_fast FROM ration.policy AS p WHERE p.durability = 'fast' AND p.algorithm <> 'concurrency';
+    SELECT count(*) INTO v_fast FROM ration.policy AS p
+    WHERE p.durability = 'fast' AND p.algorithm <> 'concurrency' AND p.mode <> 'deleted';
     WITH empty AS (
         -- Nothing goes back behind where it stood; an empty log stands nowhere.
         UPDATE ration.policy_version AS v
@@ -32,7 +33,7 @@ BEGIN
                            THEN v_now ELSE greatest(v_now, v.idle_at) END
         FROM ration.policy AS p
         WHERE v.number = p.number AND v.version = p.version AND p.durability = 'fast' AND p.algorithm <> 'concurrency'
-          AND v.content ->> 'afterLoss' = 'empty'
+          AND p.mode <> 'deleted' AND v.content ->> 'afterLoss' = 'empty'
         RETURNING v.number, v.idle_at
     )
     UPDATE ration.policy AS p SET idle_balance = 0, idle_at = e.idle_at FROM empty AS e WHERE p.number = e.number;

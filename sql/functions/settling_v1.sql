@@ -1,5 +1,6 @@
 -- settling_v1: the parts of an operation whose charge a settlement replaces, each with its policy in force: those charged
--- by the request's own cost, but for slots, which are released instead. A policy that is gone has none.
+-- by the request's own cost, but for slots, which are released instead. What was charged before what the policy keeps began
+-- anew, or was deleted, has none.
 --
 -- Answers: part, its number among p_parts from 1; place, see state_place_v1; its key, cost and mark; the policy's figures.
 -- Units: tokens, microseconds, units of 1/d token. Clock: none. Locks: none. SQLSTATE: none.
@@ -14,5 +15,5 @@ BEGIN ATOMIC
     FROM unnest(p_parts) WITH ORDINALITY AS e (policy, version, key, cost, priced, admitted, remaining, retry_after, reset_after,
                                                mark, slot, slot_expires_at, part)
     JOIN ration.policy AS p ON p.number = e.policy
-    WHERE e.priced AND e.cost > 0 AND e.slot IS NULL;
+    WHERE e.priced AND e.cost > 0 AND e.slot IS NULL AND e.version >= p.since;
 END;

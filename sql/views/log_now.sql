@@ -3,10 +3,10 @@
 CREATE OR REPLACE VIEW ration.log_now AS
 SELECT p.id::text AS policy, l.key, l.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
        ration.instant_v1(clock.now, f.reset_after) AS full_at
-FROM (SELECT f.shard, f.key, f.policy, f.entries FROM ration.log_fast AS f
+FROM (SELECT f.shard, f.key, f.policy, f.version, f.entries FROM ration.log_fast AS f
       UNION ALL
-      SELECT d.shard, d.key, d.policy, d.entries FROM ration.log_durable AS d) AS l
-JOIN ration.policy AS p ON p.number = l.policy
+      SELECT d.shard, d.key, d.policy, d.version, d.entries FROM ration.log_durable AS d) AS l
+JOIN ration.policy AS p ON p.number = l.policy AND l.version >= p.since  -- what came before counts no more
 CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
 CROSS JOIN LATERAL ration.log_live_v1(l.entries, clock.now - p.span) AS held
 CROSS JOIN LATERAL (SELECT held.o_live[cardinality(held.o_live) - 1] AS at) AS newest

@@ -4,10 +4,10 @@
 CREATE OR REPLACE VIEW ration.window_now AS
 SELECT p.id::text AS policy, w.key, w.shard, p.durability, p.version AS policy_version, p.capacity - f.remaining AS used, p.capacity,
        ration.instant_v1(clock.now, f.reset_after) AS full_at
-FROM (SELECT f.shard, f.key, f.policy, f.start, f.current, f.previous FROM ration.window_fast AS f
+FROM (SELECT f.shard, f.key, f.policy, f.version, f.start, f.current, f.previous FROM ration.window_fast AS f
       UNION ALL
-      SELECT d.shard, d.key, d.policy, d.start, d.current, d.previous FROM ration.window_durable AS d) AS w
-JOIN ration.policy AS p ON p.number = w.policy
+      SELECT d.shard, d.key, d.policy, d.version, d.start, d.current, d.previous FROM ration.window_durable AS d) AS w
+JOIN ration.policy AS p ON p.number = w.policy AND w.version >= p.since  -- what came before counts no more
 CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
 CROSS JOIN LATERAL ration.window_at_v1(w.start, w.current, w.previous, p.span, clock.now) AS held
 CROSS JOIN LATERAL ration.decide_figures_v1(
