@@ -9,10 +9,10 @@ import (
 // attribute names and values (see [KeyOf]).
 type Key [16]byte
 
-// String writes the key as 32 hexadecimal digits.
-func (k Key) String() string { return hex.EncodeToString(k[:]) }
+// Hex writes the key as 32 hexadecimal digits.
+func (k Key) Hex() string { return hex.EncodeToString(k[:]) }
 
-// ParseKey reads what [Key.String] writes.
+// ParseKey reads what [Key.Hex] writes.
 func ParseKey(text string) (key Key, err error) {
 	if len(text) != hex.EncodedLen(len(key)) {
 		return Key{}, fmt.Errorf("a key has %d hexadecimal digits", hex.EncodedLen(len(key)))

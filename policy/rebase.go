@@ -23,7 +23,7 @@ type RebasePlace struct {
 }
 
 // String writes the place as [ParseRebasePlace] reads it.
-func (p RebasePlace) String() string { return strconv.Itoa(p.Table) + "-" + p.After.String() }
+func (p RebasePlace) String() string { return strconv.Itoa(p.Table) + "-" + p.After.Hex() }
 
 // RebaseTableLast is the last table of a rebase.
 const RebaseTableLast = 7
