@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -29,10 +30,23 @@ var cleanedByKey = [...]string{
 	"clean_slots_v1($1", "clean_slot_parents_v1($1", // slots first: a parent without any goes in the same round
 }
 
+// cleanedByAge are the functions that delete what is kept for a time, with
+// their arguments up to the instant, and how much a call deletes at least that
+// is to be made again.
+var cleanedByAge = [...]struct {
+	call string
+	full int
+}{
+	{fmt.Sprintf("clean_operations_v1(%d, %d, ", shard, cleanRows), cleanRows},
+	{"clean_instances_v1(", 1},
+	{"clean_shadow_v1(", 1},
+}
+
 // Clean deletes, in one round over all tables, what no answer changes without:
-// state that is like an absent key's, slots that have expired, and outcomes of
-// operation ids whose retention is over. pause is between two calls. The
-// instant is nowMicros on a test clock, 0 in production.
+// state that is like an absent key's, slots that have expired, outcomes of
+// operation ids whose retention is over, instances that are lost for long, and
+// old reports on shadow policies. pause is between two calls. The instant is
+// nowMicros on a test clock, 0 in production.
 func (s *Store) Clean(ctx context.Context, pause time.Duration, nowMicros int64) (deleted int, err error) {
 	for _, function := range cleanedByKey {
 		var last *string
@@ -45,11 +59,16 @@ func (s *Store) Clean(ctx context.Context, pause time.Duration, nowMicros int64)
 			return deleted, err
 		}
 	}
-	n, err := s.cleanOn(ctx, pause, func(ctx context.Context, tx pgx.Tx) (n int, more bool, err error) {
-		err = tx.QueryRow(ctx, "SELECT ration.clean_operations_v1($1, $2, nullif($3::bigint, 0))", shard, cleanRows, nowMicros).Scan(&n)
-		return n, n == cleanRows, err
-	})
-	return deleted + n, err
+	for _, function := range cleanedByAge {
+		n, err := s.cleanOn(ctx, pause, func(ctx context.Context, tx pgx.Tx) (n int, more bool, err error) {
+			err = tx.QueryRow(ctx, "SELECT ration."+function.call+"nullif($1::bigint, 0))", nowMicros).Scan(&n)
+			return n, n >= function.full, err
+		})
+		if deleted += n; err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
 }
 
 // cleanOn makes calls, each in a transaction of its own, as long as there is

@@ -36,3 +36,24 @@ func (s *Store) ReleaseSlotAt(ctx context.Context, id policy.SlotID, nowMicros i
 func (s *Store) RenewSlotAt(ctx context.Context, id policy.SlotID, nowMicros int64) (expiresAtMicros int64, renewed bool, err error) {
 	return s.renewSlotAt(ctx, id, nowMicros)
 }
+
+// ConfirmAt is Confirm at an instant of a test clock.
+func (s *Store) ConfirmAt(ctx context.Context, instance *policy.Instance, nowMicros int64) error {
+	return s.confirmAt(ctx, instance, nowMicros)
+}
+
+// KeyAt, ResetKeyAt and RebaseAt are Key, ResetKey and Rebase at an instant of
+// a test clock.
+func (s *Store) KeyAt(
+	ctx context.Context, id string, values *[policy.AttributeCount]string, nowMicros int64,
+) (*policy.KeyState, error) {
+	return s.keyAt(ctx, id, values, nowMicros)
+}
+
+func (s *Store) ResetKeyAt(ctx context.Context, reset policy.KeyReset, nowMicros int64) (*policy.KeyState, error) {
+	return s.resetKeyAt(ctx, reset, nowMicros)
+}
+
+func (s *Store) RebaseAt(ctx context.Context, rebase policy.Rebase, nowMicros int64) (int, *policy.RebasePlace, error) {
+	return s.rebaseAt(ctx, rebase, nowMicros)
+}
