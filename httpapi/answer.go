@@ -43,7 +43,7 @@ func appendDecision(dst []byte, d *policy.Decision, waitSeconds int64) []byte {
 	dst = appendString(dst, d.Outcome.String())
 	dst = append(dst, `,"source":`...)
 	dst = appendString(dst, d.Source.String())
-	if mode := d.Policy.Spec.Mode; mode != policy.Enforce {
+	if mode := d.Policy.Mode; mode != policy.Enforce {
 		dst = append(dst, `,"mode":`...)
 		dst = appendString(dst, mode.String())
 	}

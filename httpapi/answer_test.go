@@ -32,12 +32,12 @@ func FuzzAppendDecision(f *testing.F) {
 	f.Add("\xff", 1, false, int64(1), int64(0), int64(1), int64(1), int64(1)<<62, false)
 	f.Fuzz(func(t *testing.T, id string, version int, permitted bool, limit, remaining, waitMicros, waitSeconds, at int64, disabled bool) {
 		waitMicros, waitSeconds = max(waitMicros, policy.Never), max(waitSeconds, policy.Never)
-		spec := &policy.Spec{Limit: policy.Limit{Capacity: limit}}
+		spec, mode := &policy.Spec{Limit: policy.Limit{Capacity: limit}}, policy.Enforce
 		if disabled {
-			spec.Mode = policy.Disabled
+			mode = policy.Disabled
 		}
 		d := policy.Decision{
-			Policy: &policy.Installed{ID: id, Version: version, Spec: spec}, Allowed: permitted,
+			Policy: &policy.Installed{ID: id, Version: version, Spec: spec, Mode: mode}, Allowed: permitted,
 			Remaining: remaining, RetryAfterMicros: waitMicros, AtMicros: at, ResetAfterMicros: max(0, waitMicros),
 		}
 		text := string(append(appendDecision([]byte("{"), &d, waitSeconds), '}'))

@@ -24,7 +24,7 @@ func TestDecisionExchanges(t *testing.T) {
 	t.Parallel()
 	report := reportCreate()
 	disabled := reportCreate()
-	disabled.Spec.Mode = policy.Disabled
+	disabled.Mode = policy.Disabled
 	slow := installed("slow", 1, 2, policy.Rate{N: 1, D: 100_000_000}, policy.IP)
 	signIn := installed("sign-in", 2, 5, policy.Rate{N: 1, D: 60_000_000}, policy.TargetAccount)
 	disclosed := installed("whole-site", 3, 1000, policy.Rate{N: 3, D: 1_000_000})

@@ -17,7 +17,7 @@ func appendDetail(dst []byte, d *policy.Decision) []byte {
 		dst = appendString(dst, detail.OperationID)
 	}
 	dst = appendSlots(dst, detail.Parts)
-	if len(detail.Parts) > 1 || d.Policy.Spec.Mode == policy.Shadow {
+	if len(detail.Parts) > 1 || d.Policy.Mode == policy.Shadow {
 		dst = appendParts(dst, detail.Parts)
 	}
 	return dst
@@ -69,7 +69,7 @@ func appendPart(dst []byte, part *policy.DecisionPart) []byte {
 	dst = append(dst, `,"allowed":`...)
 	dst = strconv.AppendBool(dst, part.Allowed)
 	dst = append(dst, `,"mode":`...)
-	return appendString(dst, part.Policy.Spec.Mode.String())
+	return appendString(dst, part.Policy.Mode.String())
 }
 
 // appendPolicy appends the members that name a policy and its version.

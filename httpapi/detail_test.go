@@ -35,12 +35,12 @@ func FuzzAppendDetail(f *testing.F) {
 	f.Add("\"\\\n\x00\xff", "a\"b", int64(1)<<62, policy.Never, true, false, false, true)
 	f.Fuzz(func(t *testing.T, operationID, id string, remaining, waitMicros int64, slot, second, discloses, shadow bool) {
 		waitMicros = max(waitMicros, policy.Never)
-		spec := &policy.Spec{Limit: policy.Limit{Capacity: 40}, Disclose: discloses}
+		spec, mode := &policy.Spec{Limit: policy.Limit{Capacity: 40}, Disclose: discloses}, policy.Enforce
 		if shadow {
-			spec.Mode = policy.Shadow
+			mode = policy.Shadow
 		}
 		part := policy.DecisionPart{
-			Policy: &policy.Installed{ID: id, Version: 7, Spec: spec}, Allowed: waitMicros == 0,
+			Policy: &policy.Installed{ID: id, Version: 7, Spec: spec, Mode: mode}, Allowed: waitMicros == 0,
 			Remaining: remaining, RetryAfterMicros: waitMicros,
 		}
 		if slot {

@@ -188,7 +188,7 @@ func (s *stubPolicies) Put(_ context.Context, put policy.Put) (*policy.Installed
 	if len(history) > 0 && history[len(history)-1].Spec.Equal(put.Change.Spec) {
 		return history[len(history)-1], false, nil
 	}
-	installed := &policy.Installed{ID: put.ID, Version: len(history) + 1, Spec: put.Change.Spec, InstalledAtMicros: nowMicros}
+	installed := &policy.Installed{ID: put.ID, Version: len(history) + 1, Spec: put.Change.Spec, Mode: put.Change.Spec.Mode, InstalledAtMicros: nowMicros}
 	if s.versions == nil {
 		s.versions = make(map[string][]*policy.Installed)
 	}

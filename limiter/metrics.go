@@ -138,6 +138,11 @@ func (m *Metrics) installed(set *policy.Set) map[*policy.Installed]*policyCounte
 			c.skipped[attribute] = m.skipped.WithLabelValues(c.label, attribute.String())
 		}
 		counters[installed] = c
+		for _, override := range installed.Overrides {
+			if override.Limited != nil {
+				counters[override.Limited] = c
+			}
+		}
 		if c.label != otherPolicy {
 			m.versions.WithLabelValues(c.label).Set(float64(installed.Version))
 		}
@@ -208,7 +213,7 @@ func (c *policyCounters) decidedPart(part *policy.DecisionPart, source policy.So
 	if part.Allowed {
 		outcome = "allowed"
 	}
-	switch shadow := part.Policy.Spec.Mode == policy.Shadow; {
+	switch shadow := part.Policy.Mode == policy.Shadow; {
 	case shadow:
 		c.decisions.WithLabelValues(c.label, "shadow_"+outcome, source.String()).Inc()
 	case source == policy.FromReplay:

@@ -18,14 +18,17 @@ func (l *Limiter) prepare(ctx context.Context, set *inForce, request *policy.Req
 	for _, skipped := range matched.Skipped {
 		set.counters[skipped.Policy].skipped[skipped.Attribute].Inc()
 	}
+	set.countOverridden(matched)
 	switch {
 	case c.err != nil:
 	case request.RequirePolicyVersion && request.Policy == "" && len(matched.Checks) > 1:
 		c.err = errPolicyUnnamed()
 	case set.behind(request, matched):
 		c.again = errPolicyBehind()
+	case matched.Denying() != nil:
+		c.decision = blockedBy(matched.Denying())
 	case len(matched.Checks) == 0:
-		c.decision = disabledBy(matched.Disabled)
+		c.decision = passedBy(matched.Unchecked())
 	case isSimple(request, matched.Checks):
 		c.check = matched.Checks[0]
 		c.peek = request.Peek
@@ -73,7 +76,7 @@ func (f *inForce) behind(request *policy.Request, matched *policy.Matched) bool 
 	if !request.RequirePolicyVersion {
 		return false
 	}
-	required := matched.Disabled
+	required := matched.Unchecked()
 	if len(matched.Checks) > 0 {
 		required = matched.Checks[0].Policy
 	}
@@ -87,9 +90,15 @@ func (f *inForce) behind(request *policy.Request, matched *policy.Matched) bool 
 	return required.Version < request.PolicyVersion
 }
 
-// disabledBy decides a request that only disabled policies match.
-func disabledBy(off *policy.Installed) policy.Decision {
-	return policy.Decision{Policy: off, Allowed: true, Remaining: off.Spec.Limit.Capacity, Source: policy.FromPolicy}
+// passedBy decides a request of which no policy asks anything: those that
+// match are disabled, or have an override that asks nothing.
+func passedBy(installed *policy.Installed) policy.Decision {
+	return policy.Decision{Policy: installed, Allowed: true, Remaining: installed.Spec.Limit.Capacity, Source: policy.FromPolicy}
+}
+
+// blockedBy decides a request whose key a policy blocks.
+func blockedBy(installed *policy.Installed) policy.Decision {
+	return policy.Decision{Policy: installed, RetryAfterMicros: policy.Never, Source: policy.FromPolicy}
 }
 
 func errNoPolicies() error {

@@ -51,5 +51,6 @@ func (l *Limiter) usageOf(ctx context.Context, set *inForce, s *single) (policy.
 		}
 		usage.Parts, usage.AtMicros = decision.Detail.Parts, c.claim.verdict.AtMicros
 	}
+	usage.Parts = withBlocked(usage.Parts, s.matched.Blocked)
 	return usage, nil
 }

@@ -82,6 +82,6 @@ type DecisionPart struct {
 	Allowed          bool       // this policy alone allows the request
 	Remaining        int64      // whole tokens left, 0 to the limit
 	RetryAfterMicros int64      // 0 when allowed, else the exact wait for the same cost; [Never]
-	ResetAfterMicros int64      // until nothing is spent any more, counted from the decision
+	ResetAfterMicros int64      // until nothing is spent any more, counted from the decision; [Never] for a key that is blocked
 	Slot             Slot       // what a concurrency policy handed out; the zero Slot when nothing
 }

@@ -6,8 +6,19 @@ type Installed struct {
 	ID                string
 	Version           int // from 1, never reused
 	Spec              *Spec
+	Mode              Mode  // in force: what Spec says, but Shadow while a kill switch makes an enforced policy one
 	Deleted           bool  // a tombstone: the policy ended with this version, whose Spec is that of the version before
 	InstalledAtMicros int64 // in force for every call that begins after this change's COMMIT
+
+	// Overrides are the exceptions for single keys of this policy, by key; nil
+	// where there are none.
+	Overrides map[Key]Override
+}
+
+// FastPath says whether take_v1 can decide a request that only this policy
+// matches; everything else is decide_v1's.
+func (p *Installed) FastPath() bool {
+	return p.Spec.Limit.Algorithm == TokenBucket && p.Mode == Enforce
 }
 
 // Check is one policy that a request has to pass, with the key and the cost

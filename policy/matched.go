@@ -19,6 +19,10 @@ type Matched struct {
 	Disabled *Installed // the first matching policy that is disabled, nil when none is
 	Skipped  []Skipped  // matching policies that do not apply, ascending by id
 
+	// Matching policies with an override for the key, ascending by id: those
+	// that exempt it, and those that block it, which deny if they are enforced.
+	Exempt, Blocked []*Installed
+
 	candidates []*compiled
 }
 
@@ -32,11 +36,13 @@ type Skipped struct {
 // Reset empties m and keeps its buffers.
 func (m *Matched) Reset() {
 	m.Checks, m.Disabled, m.Skipped = m.Checks[:0], nil, m.Skipped[:0]
+	m.Exempt, m.Blocked = m.Exempt[:0], m.Blocked[:0]
 	m.candidates = m.candidates[:0]
 }
 
 // Match finds the policies that a request has to pass, with key and cost under
-// each, and fills m. Its errors are [*Error]:
+// each, and fills m. A key that has an override is checked against that, or is
+// exempt or blocked. Its errors are [*Error]:
 //
 //   - no-policy when none applies, not even a disabled one;
 //   - invalid-request when a policy rejects requests that lack an attribute
@@ -55,7 +61,7 @@ func (s *Set) Match(req *Request, m *Matched) error {
 	for _, candidate := range m.candidates {
 		policy := candidate.Installed
 		cost, own := policy.Spec.Charge(req.Values[Operation], req.Cost)
-		if policy.Spec.Mode == Disabled {
+		if policy.Mode == Disabled {
 			chargeable = chargeable || cost == req.Cost
 			if m.Disabled == nil {
 				m.Disabled = policy
@@ -67,7 +73,7 @@ func (s *Set) Match(req *Request, m *Matched) error {
 			continue
 		}
 		chargeable = chargeable || cost == req.Cost
-		m.Checks = append(m.Checks, Check{Policy: policy, Key: KeyOf(policy.ID, policy.Spec, &req.Values), Cost: cost, Priced: own})
+		m.check(Check{Policy: policy, Key: KeyOf(policy.ID, policy.Spec, &req.Values), Cost: cost, Priced: own})
 	}
 	m.price()
 	return m.judge(&missing, chargeable)
@@ -82,7 +88,7 @@ func (m *Matched) keep(candidates []*compiled, matches func(*compiled) bool) {
 // price makes the checks' default costs the request's own where no enforced
 // policy has another: what a shadow policy tries out changes nothing for them.
 func (m *Matched) price() {
-	if slices.ContainsFunc(m.Checks, func(c Check) bool { return c.Priced && c.Policy.Spec.Mode == Enforce }) {
+	if slices.ContainsFunc(m.Checks, func(c Check) bool { return c.Priced && c.Policy.Mode == Enforce }) {
 		return
 	}
 	for i := range m.Checks {
@@ -123,7 +129,7 @@ func (m *Matched) judge(missing *[AttributeCount]bool, chargeable bool) error {
 	switch {
 	case len(faults) > 0:
 		return Invalid(ReasonInvalidRequest, "A policy for this request needs more than it states.", faults...)
-	case len(m.Checks) == 0 && m.Disabled == nil:
+	case len(m.Checks) == 0 && m.Unchecked() == nil:
 		return &Error{Code: CodeNotFound, Reason: ReasonNoPolicy, Detail: "No policy applies to this request."}
 	case len(m.Checks) > checksMax:
 		return tooManyPolicies("More than " + strconv.Itoa(checksMax) + " policies match this request.")

@@ -19,7 +19,7 @@ func install(id string, spec Spec) *Installed {
 	if spec.IPPrefix == (IPPrefix{}) {
 		spec.IPPrefix = defaultIPPrefix()
 	}
-	return &Installed{ID: id, Version: 1, Spec: &spec}
+	return &Installed{ID: id, Version: 1, Spec: &spec, Mode: spec.Mode}
 }
 
 // idsOf gives the ids of what is checked.

@@ -28,10 +28,6 @@ type Spec struct {
 // keyedBy says whether an attribute is part of the key.
 func (s *Spec) keyedBy(attribute Attribute) bool { return slices.Contains(s.Per, attribute) }
 
-// FastPath says whether take_v1 can decide a request that only this policy
-// matches; everything else is decide_v1's.
-func (s *Spec) FastPath() bool { return s.Limit.Algorithm == TokenBucket && s.Mode == Enforce }
-
 // ShowsFigures says whether a caller may read the policy's figures. A key that
 // holds none of the caller's own identities counts other people's calls too,
 // and nobody reads another's usage, unless the policy discloses it.

@@ -1,12 +1,6 @@
 package policy
 
-import (
-	"maps"
-	"slices"
-	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "strconv"
 
 // usageMax is how many policies one look at a caller's limits tells of.
 const usageMax = 256
@@ -16,7 +10,7 @@ const usageMax = 256
 type Usage struct {
 	Parts    []DecisionPart // as one more request of the caller would find them, ascending by policy id
 	Missing  []Skipped      // policies whose key takes more than is known of the caller, ascending by id
-	AtMicros int64          // the instant on the store's clock; 0 when there are no parts
+	AtMicros int64          // the instant on the store's clock; 0 when it was not asked
 }
 
 // ParseUsage reads who the caller is from the parameters of a query, by name.
@@ -26,25 +20,7 @@ type Usage struct {
 func ParseUsage(parameters map[string][]string) (*Request, error) {
 	var r reader
 	request := new(Request)
-	attributes := requestMembers[:AttributeCount]
-	var found seen
-	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		i := attributes.index(name)
-		if i < 0 {
-			r.faultFormAt(name, "is not a known parameter")
-			continue
-		}
-		found |= 1 << i
-		r.enter(name)
-		if values := parameters[name]; len(values) != 1 {
-			r.faultForm("must occur once")
-		} else if text, err := jsontext.AppendQuote(nil, values[0]); err != nil {
-			r.faultForm("must be valid UTF-8")
-		} else {
-			attributes[i].read(&r, request, text)
-		}
-		r.leave()
-	}
+	found := r.parameters(parameters, request)
 	r.checkIdentified(found)
 	if err := r.err(ReasonInvalidRequest); err != nil {
 		return nil, err
@@ -65,7 +41,7 @@ func (s *Set) MatchUsage(req *Request, m *Matched) error {
 	if req.Values[Operation] == "" {
 		candidates, matches = append(candidates, s.operations...), (*compiled).matchesAnyOperation
 	}
-	m.keep(candidates, func(c *compiled) bool { return c.Spec.Mode != Disabled && matches(c, &values) })
+	m.keep(candidates, func(c *compiled) bool { return c.Mode != Disabled && matches(c, &values) })
 	if len(m.candidates) > usageMax {
 		return tooManyPolicies("More than " + strconv.Itoa(usageMax) + " policies limit this caller; an operation, if none is stated, narrows them.")
 	}
@@ -76,7 +52,7 @@ func (s *Set) MatchUsage(req *Request, m *Matched) error {
 			continue
 		}
 		cost, _ := policy.Spec.Charge(req.Values[Operation], 0)
-		m.Checks = append(m.Checks, Check{Policy: policy, Key: KeyOf(policy.ID, policy.Spec, &req.Values), Cost: cost})
+		m.check(Check{Policy: policy, Key: KeyOf(policy.ID, policy.Spec, &req.Values), Cost: cost})
 	}
 	return nil
 }

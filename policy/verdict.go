@@ -71,7 +71,7 @@ func (p *Part) installed(checks []Check, find Find) (installed *Installed, cost 
 // before allowing; of the denying the longest wait, of the allowing the fewest
 // further calls.
 func (d *DecisionPart) tighter(cost int64, other *DecisionPart, otherCost int64) bool {
-	if enforced, otherEnforced := d.Policy.Spec.Mode != Shadow, other.Policy.Spec.Mode != Shadow; enforced != otherEnforced {
+	if enforced, otherEnforced := d.Policy.Mode != Shadow, other.Policy.Mode != Shadow; enforced != otherEnforced {
 		return enforced
 	}
 	if d.Allowed != other.Allowed {

@@ -28,7 +28,7 @@ func verdictOf(status ClaimStatus, allowed bool, parts ...judged) (*Verdict, []C
 	verdict := &Verdict{Status: status, Allowed: allowed, AtMicros: 1_000}
 	var checks []Check
 	for i, part := range parts {
-		installed := &Installed{Number: int32(100 - i), ID: string(rune('a' + i)), Version: i + 1, Spec: &Spec{Mode: part.mode}}
+		installed := &Installed{Number: int32(100 - i), ID: string(rune('a' + i)), Version: i + 1, Spec: &Spec{Mode: part.mode}, Mode: part.mode}
 		checks = append(checks, Check{Policy: installed, Cost: part.cost})
 		verdict.Parts = append(verdict.Parts, Part{
 			Policy: installed.Number, Version: installed.Version, Allowed: part.allowed,

@@ -73,7 +73,7 @@ func (s *Store) decideClaim(claim *policy.Claim, nowMicros int64) (verdict polic
 		verdict.Parts = append(verdict.Parts, policy.Part{
 			Policy: held.policy.Number, Version: held.policy.Version, Allowed: wait == 0, RetryAfterMicros: wait,
 		})
-		if wait != 0 && held.policy.Spec.Mode == policy.Enforce {
+		if wait != 0 && held.policy.Mode == policy.Enforce {
 			verdict.Allowed = false
 		}
 	}

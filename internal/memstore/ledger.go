@@ -22,7 +22,7 @@ func newLedger(number int32, id string, spec *policy.Spec, nowMicros int64) *led
 	rule := limitOf(spec.Limit)
 	return &ledger{
 		policy: &policy.Installed{
-			Number: number, ID: id, Version: 1, Spec: spec, InstalledAtMicros: nowMicros,
+			Number: number, ID: id, Version: 1, Spec: spec, Mode: spec.Mode, InstalledAtMicros: nowMicros,
 		},
 		limit:    rule,
 		idle:     rule.unspent(nowMicros),
@@ -35,7 +35,7 @@ func newLedger(number int32, id string, spec *policy.Spec, nowMicros int64) *led
 func (l *ledger) replace(spec *policy.Spec, nowMicros int64) {
 	installed := *l.policy
 	installed.Version++
-	installed.Spec = spec
+	installed.Spec, installed.Mode = spec, spec.Mode
 	installed.InstalledAtMicros = max(nowMicros, installed.InstalledAtMicros)
 
 	before, after := l.limit, limitOf(spec.Limit)
