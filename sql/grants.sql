@@ -36,6 +36,7 @@ GRANT EXECUTE ON FUNCTION ration.instances_v1 TO ration_service, ration_operator
 GRANT SELECT ON ration.shadow_total, ration.shadow_denial TO ration_service, ration_operator;
 
 -- Keys are looked at and set by hand over HTTP, where it is known who asks.
+GRANT SELECT ON ration.override TO ration_service;
 GRANT EXECUTE ON FUNCTION ration.locate_key_v1, ration.policy_keys_v1, ration.key_figures_v1, ration.reset_bucket_v1, ration.rebase_v1
     TO ration_service;
 

@@ -223,8 +223,9 @@ sweep.settled bigint not null default 0
 sweep.clamped bigint not null default 0
 sweep_pass.only_row boolean not null default true
 sweep_pass.pass bigint not null
-sweep_pass.place integer
-sweep_pass.after uuid not null default '00000000-0000-0000-0000-000000000000'::uuid
+sweep_pass.place integer not null
+sweep_pass.after uuid not null
+sweep_pass.next_at bigint not null
 token.id bigint not null identity always
 token.name text not null
 token.role text
@@ -363,6 +364,7 @@ CREATE TRIGGER audit_refuse BEFORE DELETE OR UPDATE OR TRUNCATE ON ration.audit 
 
 -- functions
 function advisory_key_v1(p_key uuid) returns bigint language sql immutable parallel safe
+function append_carried_v1(p_policies integer[], p_from integer[], p_to integer[], p_clamped boolean[]) returns void language sql volatile
 function audit_chain_v1() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp
 function audit_hash_v1(p_row ration.audit) returns bytea language sql stable parallel safe set search_path=pg_catalog, pg_temp
 function audit_refuse_v1() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp
@@ -370,20 +372,23 @@ function audit_verify_v1(p_after bigint, p_hash bytea, p_rows integer, OUT o_row
 function balance_at_v1(p_policy integer, p_version integer, p_balance bigint, p_at bigint, p_now bigint) returns bigint language sql stable strict set search_path=pg_catalog, pg_temp
 function bucket_key(p_policy text, p_attributes jsonb) returns uuid language plpgsql stable strict set search_path=pg_catalog, pg_temp
 function canonical_target_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
-function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
+function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint, OUT o_clamped boolean) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
 function clean_instances_v1(p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_logs_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_operations_v1(p_shard integer, p_rows integer, p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
-function clean_shadow_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function clean_shadow_v1(p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_slot_parents_v1(p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_slots_v1(p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_windows_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clock_v1(p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile
+function close_sweep_v1(p_policy integer, p_at bigint, p_reason text) returns void language plpgsql volatile
 function commit_durably_v1() returns void language plpgsql volatile
 function configure_roles_v1() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp
 function confirm_v1(p_id uuid, p_name text, p_version text, p_started_at bigint, p_generation bigint, p_now bigint DEFAULT NULL::bigint, OUT o_at bigint, OUT o_started_at bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function converted_v1(p_balances text, p_balance bigint, p_d bigint, p_capacity_units bigint, p_new_d bigint, p_new_capacity_units bigint) returns numeric language sql immutable parallel safe
 function corrected_v1(p_charged bigint, p_actual bigint, p_counted bigint, p_limit bigint) returns bigint language sql immutable parallel safe
+function create_token_v1(p_name text, p_role text, p_scope jsonb, p_secret bytea, p_life bigint, p_actor text, p_reason text, p_now bigint DEFAULT NULL::bigint, OUT o_id bigint, OUT o_created_at bigint, OUT o_expires_at bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function decide_figures_v1(p_now bigint, p_place integer, p_cost bigint, p_capacity bigint, p_taken bigint, p_n bigint, p_d bigint, p_span bigint, p_sliding boolean, p_base bigint, p_at bigint, p_previous bigint, p_mark bigint, p_log ration.log_entries) returns TABLE(remaining bigint, retry_after bigint, reset_after bigint) language sql stable
 function decide_guard_v1(p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies integer[], p_keys uuid[], p_claims integer[], p_cells integer[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text) returns void language plpgsql immutable
 function decide_lock_v1(p_shard integer, p_hold text, p_wanted boolean[], p_places integer[], p_policies integer[], p_keys uuid[], p_writers xid[], OUT o_cells integer[], OUT o_rows tid[], OUT o_same boolean) returns record language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
@@ -391,9 +396,13 @@ function decide_read_v1(p_shard integer, p_generation bigint, p_policies integer
 function decide_replay_v1(p_shard integer, p_now bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_claims integer[], p_costs bigint[], OUT o_status integer[], OUT o_allowed boolean[], OUT o_at bigint[], OUT o_claim integer[], OUT o_policy integer[], OUT o_version integer[], OUT o_admitted boolean[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[], OUT o_cost bigint[]) returns record language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function decide_v1(p_shard integer, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies integer[], p_keys uuid[], p_claims integer[], p_cells integer[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_status integer[], OUT o_allowed boolean[], OUT o_at bigint[], OUT o_claim integer[], OUT o_policy integer[], OUT o_version integer[], OUT o_admitted boolean[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[], OUT o_cost bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function decide_write_v1(p_now bigint, p_cells integer[], p_rows tid[], p_places integer[], p_versions integer[], p_room bigint[], p_left bigint[], p_base bigint[], p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[]) returns void language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
+function delete_policy_v1(p_id text, p_expected integer, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_version integer, OUT o_generation bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function effective_mode_v1(p_id text, p_mode text) returns text language sql stable
+function floor_div_v1(p_dividend numeric, p_divisor numeric) returns numeric language sql immutable parallel safe
 function fold_case_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
 function idle_log_v1(p_policy ration.policy) returns bigint[] language sql immutable parallel safe
+function install_version_v1(p_id text, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_start text, p_deleted boolean, p_parent integer, p_generation bigint, p_at bigint, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint) returns record language plpgsql volatile
 function instances_v1(p_now bigint DEFAULT NULL::bigint, OUT o_id uuid, OUT o_name text, OUT o_version text, OUT o_started_at bigint, OUT o_seen_at bigint, OUT o_generation bigint, OUT o_alive boolean, OUT o_awaited boolean) returns SETOF record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function instant_v1(p_from bigint, p_wait bigint) returns timestamp with time zone language sql immutable parallel safe
 function key_address_v1(p_address inet, p_bits_v4 integer, p_bits_v6 integer, OUT name text, OUT value bytea) returns record language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
@@ -408,8 +417,9 @@ function log_live_v1(p_entries bigint[], p_behind bigint, OUT o_live bigint[], O
 function log_mark_v1(p_at bigint, p_segment bigint) returns bigint language sql immutable parallel safe
 function log_rebased_v1(p_entries bigint[], p_at bigint) returns bigint[] language sql immutable parallel safe
 function log_wait_v1(p_entries bigint[], p_extra bigint, p_extra_at bigint, p_lack bigint) returns bigint language plpgsql immutable parallel safe
+function open_sweep_v1(p_policy integer, p_version integer, p_at bigint) returns void language plpgsql volatile
 function policy_keys_v1(p_shard integer, p_policy text, p_after uuid, p_limit integer, OUT o_policies integer[], OUT o_keys uuid[], OUT o_last uuid) returns record language plpgsql stable security definer set search_path=pg_catalog, pg_temp
-function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_actor text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_start text, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function ready_v1(p_fast boolean, p_generation bigint) returns boolean language plpgsql stable
 function rebase_v1(p_place integer, p_shard integer, p_after uuid, p_rows integer, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_rebased integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
@@ -417,6 +427,7 @@ function release_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL
 function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
 function report_shadow_v1(p_policy integer, p_version integer, p_decided bigint, p_denied bigint, p_first_at bigint, p_last_at bigint, p_keys uuid[], p_who text[], p_key_denied bigint[], p_key_first_at bigint[], p_key_last_at bigint[]) returns void language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function reset_bucket_v1(p_shard integer, p_policy text, p_attributes jsonb, p_to text, p_release boolean, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_released integer) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function revoke_token_v1(p_id bigint, p_actor text, p_reason text, p_now bigint DEFAULT NULL::bigint) returns text language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function segment_v1(p_policy ration.policy) returns bigint language sql immutable parallel safe
 function settle_buckets_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settle_logs_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
@@ -428,6 +439,8 @@ function slot_log_v1(p_shard integer, p_key uuid, p_now bigint, p_count bigint) 
 function state_place_v1(p_algorithm text, p_strict boolean, p_durability text) returns integer language sql immutable parallel safe
 function state_table_v1(p_place integer) returns text language sql immutable parallel safe
 function stretch_v1(p_table text, p_column text, p_shard integer, p_after uuid, p_rows integer, OUT o_after uuid, OUT o_until uuid, OUT o_last uuid) returns record language plpgsql stable
+function sweep_stretch_v1(p_pass bigint, p_place integer, p_shard integer, p_after uuid, p_until uuid, OUT o_left boolean) returns boolean language plpgsql volatile set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; search_path=pg_catalog, pg_temp
+function sweep_v1(p_shard integer, p_rows integer, p_share integer, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function take_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function take_new_durable_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function take_new_v1(p_shard integer, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[], p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_element integer[], OUT o_admitted integer[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
@@ -440,6 +453,14 @@ function window_start_v1(p_at bigint, p_span bigint) returns bigint language sql
 function window_wait_v1(p_sliding boolean, p_current bigint, p_previous bigint, p_span bigint, p_limit bigint, p_cost bigint) returns bigint language sql immutable parallel safe
 
 -- grants
+column token.created_at to ration_operator: SELECT
+column token.created_by to ration_operator: SELECT
+column token.expires_at to ration_operator: SELECT
+column token.id to ration_operator: SELECT
+column token.name to ration_operator: SELECT
+column token.revoked_at to ration_operator: SELECT
+column token.role to ration_operator: SELECT
+column token.scope to ration_operator: SELECT
 function audit_hash_v1(ration.audit) to ration_operator: EXECUTE
 function audit_hash_v1(ration.audit) to ration_reader: EXECUTE
 function audit_hash_v1(ration.audit) to ration_service: EXECUTE
@@ -478,10 +499,17 @@ function clock_v1(bigint) to ration_operator: EXECUTE
 function clock_v1(bigint) to ration_reader: EXECUTE
 function clock_v1(bigint) to ration_service: EXECUTE
 function confirm_v1(uuid, text, text, bigint, bigint, bigint) to ration_service: EXECUTE
+function converted_v1(text, bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
+function converted_v1(text, bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
+function converted_v1(text, bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_operator: EXECUTE
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_reader: EXECUTE
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_service: EXECUTE
 function decide_v1(integer, bigint, uuid[], uuid[], bigint[], boolean[], integer[], uuid[], integer[], integer[], bigint[], boolean[], bigint, text, bigint) to ration_service: EXECUTE
+function delete_policy_v1(text, integer, text, text, text, text, bigint) to ration_service: EXECUTE
+function floor_div_v1(numeric, numeric) to ration_operator: EXECUTE
+function floor_div_v1(numeric, numeric) to ration_reader: EXECUTE
+function floor_div_v1(numeric, numeric) to ration_service: EXECUTE
 function fold_case_v1(text) to ration_operator: EXECUTE
 function fold_case_v1(text) to ration_reader: EXECUTE
 function fold_case_v1(text) to ration_service: EXECUTE
@@ -507,7 +535,7 @@ function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_operator: EXECU
 function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_reader: EXECUTE
 function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_service: EXECUTE
 function policy_keys_v1(integer, text, uuid, integer) to ration_service: EXECUTE
-function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, bigint) to ration_service: EXECUTE
+function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, text, text, bigint) to ration_service: EXECUTE
 function rebase_v1(integer, integer, uuid, integer, text, text, text, text, bigint) to ration_service: EXECUTE
 function recover_v1(bigint) to ration_operator: EXECUTE
 function recover_v1(bigint) to ration_service: EXECUTE
@@ -515,10 +543,13 @@ function release_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
 function renew_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
 function report_shadow_v1(integer, integer, bigint, bigint, bigint, bigint, uuid[], text[], bigint[], bigint[], bigint[]) to ration_service: EXECUTE
 function reset_bucket_v1(integer, text, jsonb, text, boolean, text, text, text, text, bigint) to ration_service: EXECUTE
+function revoke_token_v1(bigint, text, text, bigint) to ration_operator: EXECUTE
 function settle_v1(integer, uuid, bigint, bigint) to ration_service: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_service: EXECUTE
+function sweep_v1(integer, integer, integer, bigint) to ration_operator: EXECUTE
+function sweep_v1(integer, integer, integer, bigint) to ration_service: EXECUTE
 function take_durable_v1(integer, bigint, integer[], uuid[], bigint[], integer[], bigint) to ration_service: EXECUTE
 function take_new_durable_v1(integer, bigint, integer[], uuid[], bigint[], integer[], text, bigint) to ration_service: EXECUTE
 function take_new_v1(integer, bigint, integer[], uuid[], bigint[], integer[], text, bigint) to ration_service: EXECUTE
@@ -551,6 +582,7 @@ relation log_now to ration_operator: SELECT
 relation log_now to ration_reader: SELECT
 relation log_now to ration_service: SELECT
 relation operation to ration_service: SELECT
+relation override to ration_service: SELECT
 relation policy to ration_operator: SELECT
 relation policy to ration_reader: SELECT
 relation policy to ration_service: SELECT
@@ -575,6 +607,7 @@ relation slot_parent to ration_service: SELECT
 relation state_loss to ration_operator: SELECT
 relation state_loss to ration_reader: SELECT
 relation state_loss to ration_service: SELECT
+relation token to ration_service: SELECT
 relation window_now to ration_operator: SELECT
 relation window_now to ration_reader: SELECT
 relation window_now to ration_service: SELECT

@@ -21,12 +21,11 @@ AS $$
 DECLARE
     v_full constant boolean := CASE p_to WHEN 'full' THEN true WHEN 'empty' THEN false END;
     v_generation bigint;
-    v_policy     ration.policy;
     v_table      text;
-    v_place      int;
     v_now        bigint;
     v_left       bigint;  -- of the limit, before
     k            record;
+    p            record;
     r            record;
     l            record;
 BEGIN
@@ -38,11 +37,12 @@ BEGIN
     o_released := 0;
     SELECT s.generation INTO v_generation FROM ration.policy_set AS s FOR SHARE;
     k := ration.locate_key_v1(p_policy, p_attributes);
-    SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.number = k.o_number;
-    v_place := ration.state_place_v1(v_policy.algorithm, v_policy.strict, v_policy.durability);
-    v_table := ration.state_table_v1(v_place);
+    SELECT f.version, f.capacity, f.capacity_units, f.span, ration.segment_v1(f) AS segment,
+           ration.state_place_v1(f.algorithm, f.strict, f.durability) AS place INTO p
+    FROM ration.policy AS f WHERE f.number = k.o_number;
+    v_table := ration.state_table_v1(p.place);
     o_outcome := CASE WHEN k.o_number IS NULL THEN 'unknown' WHEN k.o_key IS NULL THEN 'incomplete'
-                      WHEN v_place = 7 AND NOT v_full THEN 'impossible' END;
+                      WHEN p.place = 7 AND NOT v_full THEN 'impossible' END;
     IF o_outcome IS NOT NULL THEN
         RETURN;
     END IF;
@@ -55,17 +55,16 @@ BEGIN
     v_now := ration.clock_v1(p_now);
     SELECT f.remaining INTO v_left FROM ration.key_figures_v1(p_shard, ARRAY[k.o_number], ARRAY[k.o_key], v_now) AS f;
 
-    IF v_place <= 2 THEN
+    IF p.place <= 2 THEN
         EXECUTE format('UPDATE ration.%I SET balance = $1, at = greatest(at, $2), version = $3, took = 0 WHERE ctid = $4', v_table)
-            USING CASE WHEN v_full THEN v_policy.capacity_units ELSE 0 END, v_now, v_policy.version, l.o_rows[1];
-    ELSIF v_place <= 4 THEN
+            USING CASE WHEN v_full THEN p.capacity_units ELSE 0 END, v_now, p.version, l.o_rows[1];
+    ELSIF p.place <= 4 THEN
         EXECUTE format('UPDATE ration.%I SET start = greatest(start, $1), current = $2, previous = 0, version = $3 WHERE ctid = $4', v_table)
-            USING ration.window_start_v1(v_now, v_policy.span), CASE WHEN v_full THEN 0 ELSE v_policy.capacity END, v_policy.version,
-                  l.o_rows[1];
-    ELSIF v_place <= 6 THEN
+            USING ration.window_start_v1(v_now, p.span), CASE WHEN v_full THEN 0 ELSE p.capacity END, p.version, l.o_rows[1];
+    ELSIF p.place <= 6 THEN
         EXECUTE format('UPDATE ration.%I SET entries = CASE WHEN $1 THEN ''{}'' ELSE ARRAY[greatest($2, entries[cardinality(entries) - 1]), $3] END,
                                              version = $4 WHERE ctid = $5', v_table)
-            USING v_full, ration.log_mark_v1(v_now, ration.segment_v1(v_policy)), v_policy.capacity, v_policy.version, l.o_rows[1];
+            USING v_full, ration.log_mark_v1(v_now, p.segment), p.capacity, p.version, l.o_rows[1];
     ELSE
         DELETE FROM ration.slot AS s WHERE s.shard = p_shard AND s.key = k.o_key AND s.expires_at > v_now AND p_release;
         GET DIAGNOSTICS o_released = ROW_COUNT;
