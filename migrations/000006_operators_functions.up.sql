@@ -340,9 +340,8 @@ END $$;
 -- the change, convert by the rule that the change stated, clamp to minus and plus the new capacity, go on from there.
 --
 -- Arguments: policy number, the version the balance was settled under, the version wanted, balance, instant.
--- Answers: the balance under the wanted version and the instant it stands for, never before p_at; and whether it had to be
---        clamped. keep and scale convert it by converted_v1. reset and restart give what an idle bucket held when that version
---        was installed, whatever came before it.
+-- Answers: the balance under the wanted version and the instant it stands for, and whether it had to be clamped. keep and scale
+--        convert it by converted_v1, and never move the instant back. Behind reset and restart a bucket is an idle one.
 -- Units: balances in units of 1/d token of their version, instants in microseconds.
 -- Clock: none; it reaches the last change, not now.
 -- Locks: none. SQLSTATE: none.
@@ -357,7 +356,7 @@ DECLARE
     v_converted numeric;
 BEGIN
     o_clamped := false;
-    SELECT v.version, v.idle_balance, greatest(p_at, v.installed_at) INTO v_from, o_balance, o_at
+    SELECT v.version, v.idle_balance, v.idle_at INTO v_from, o_balance, o_at
     FROM ration.policy_version AS v
     WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to AND v.balances IN ('reset', 'restart')
     ORDER BY v.version DESC LIMIT 1;
@@ -1389,7 +1388,8 @@ BEGIN
 END $$;
 
 -- clean_v1: deletes buckets that hold exactly what an idle bucket holds: then no answer changes, since an absent bucket
--- is an idle bucket; and those that nobody reads any more, because their policy was deleted or keeps its state elsewhere. Examines one stretch of keys a call; call it again from where it ended until that is NULL.
+-- is an idle bucket. What was written before the policy's state began anew is idle whatever it holds. Examines one stretch of
+-- keys a call; call it again from where it ended until that is NULL.
 --
 -- Arguments: the shard, the durability of the table, the key to go on behind (NULL: from the first), rows to examine.
 -- Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
@@ -1404,7 +1404,6 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_table constant text   := CASE p_durable WHEN true THEN 'bucket_durable' WHEN false THEN 'bucket_fast' END;
-    v_place constant int    := CASE p_durable WHEN true THEN 2 ELSE 1 END;  -- state_place_v1
     v_now   constant bigint := ration.clock_v1(p_now);
     s                record := ration.stretch_v1(v_table, 'key', p_shard, p_after, p_rows);
 BEGIN
@@ -1414,13 +1413,13 @@ BEGIN
                     USING (SELECT b.key FROM ration.%1$I AS b JOIN ration.policy AS p ON p.number = b.policy
                            WHERE b.shard = $1 AND b.key > $2 AND b.key <= $3
                              AND b.version <= p.version  -- not by what the policy was before
-                             AND CASE WHEN p.mode = ''deleted'' OR ration.state_place_v1(p.algorithm, p.strict, p.durability) <> $5 THEN true
+                             AND CASE WHEN b.version < p.since THEN true
                                       ELSE b.at <= $4 AND p.idle_at <= $4
                                            AND ration.balance_at_v1(b.policy, b.version, b.balance, b.at, $4)
                                              = ration.settled_v1(p.idle_balance, p.idle_at, $4, p.n, p.capacity_units) END
                            ORDER BY b.key FOR NO KEY UPDATE OF b SKIP LOCKED) AS idle
                     WHERE d.shard = $1 AND d.key = idle.key', v_table)
-        USING p_shard, s.o_after, s.o_until, v_now, v_place;
+        USING p_shard, s.o_after, s.o_until, v_now;
     GET DIAGNOSTICS o_deleted = ROW_COUNT;
 END $$;
 
@@ -2102,18 +2101,17 @@ CREATE TRIGGER audit_chain BEFORE INSERT ON ration.audit FOR EACH ROW EXECUTE FU
 CREATE TRIGGER audit_refuse BEFORE UPDATE OR DELETE OR TRUNCATE ON ration.audit FOR EACH STATEMENT EXECUTE FUNCTION ration.audit_refuse_v1();
 CREATE TRIGGER audit_refuse BEFORE DELETE OR TRUNCATE ON ration.audit_head FOR EACH STATEMENT EXECUTE FUNCTION ration.audit_refuse_v1();
 
--- bucket_now: every stored bucket of the policies in force as it is at this instant: the whole tokens it holds and when it is
--- full. For people; it reads without locks. A key that is not listed is an idle bucket. Find a caller's row by
+-- bucket_now: every stored bucket as it is at this instant: the whole tokens it holds and when it is full. For people;
+-- it reads without locks. A key that is not listed is an idle bucket. Find a caller's row by
 -- key = ration.bucket_key(policy, attributes).
 CREATE OR REPLACE VIEW ration.bucket_now AS
 SELECT p.id::text AS policy, b.key, b.shard, p.durability, b.version AS settled_version, p.version AS policy_version,
        greatest(0, held.balance / p.d) AS tokens, p.capacity,
        ration.instant_v1(clock.now, ration.wait_v1(p.capacity_units - held.balance, p.n, b.at - clock.now)) AS full_at
-FROM (SELECT 1 AS place, f.shard, f.key, f.policy, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+FROM (SELECT f.shard, f.key, f.policy, f.version, f.balance, f.at FROM ration.bucket_fast AS f
       UNION ALL
-      SELECT 2, d.shard, d.key, d.policy, d.version, d.balance, d.at FROM ration.bucket_durable AS d) AS b
-JOIN ration.policy AS p ON p.number = b.policy AND p.mode <> 'deleted'
-                       AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = b.place
+      SELECT d.shard, d.key, d.policy, d.version, d.balance, d.at FROM ration.bucket_durable AS d) AS b
+JOIN ration.policy AS p ON p.number = b.policy AND b.version >= p.since  -- what came before counts no more
 CROSS JOIN (SELECT ration.clock_v1() AS now) AS clock
 CROSS JOIN LATERAL (SELECT ration.balance_at_v1(b.policy, b.version, b.balance, b.at, clock.now) AS balance) AS held;
 

@@ -13,7 +13,7 @@ import (
 
 // installedSQL reads versions of policies.
 const installedSQL = `
-	SELECT p.number, p.id::text, v.version, v.content::text, v.installed_at
+	SELECT p.number, split_part(p.id::text, '!', 1), v.version, v.content::text, v.deleted, v.installed_at, v.version = p.version AND p.mode = 'shadow'
 	FROM ration.policy AS p JOIN ration.policy_version AS v USING (number)
 	WHERE `
 
@@ -37,9 +37,10 @@ func (s *Store) putAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 		}
 		err := tx.QueryRow(ctx, `
 			SELECT r.o_outcome, r.o_version, r.o_restarts
-			FROM ration.put_policy_v1($1, $2, $3::json, $4, $5, $6, $7, $8, $9, $10, nullif($11::bigint, 0)) AS r`,
+			FROM ration.put_policy_v1($1, $2, $3::json, $4, $5, $6, $7, nullif($8, ''), $9, $10, $11, $12, nullif($13::bigint, 0)) AS r`,
 			put.ID, put.Expected, string(put.Change.Spec.JSON()), rate.N, rate.D, limit.Capacity,
-			put.Change.Balances.String(), put.Actor, put.Change.Reason, put.RequestID, nowMicros).Scan(&outcome, &version, &restarts)
+			put.Change.Balances.String(), put.Change.Start.String(), put.Actor, put.Role.String(), put.Change.Reason, put.RequestID,
+			nowMicros).Scan(&outcome, &version, &restarts)
 		switch {
 		case err != nil:
 			return err
@@ -47,6 +48,8 @@ func (s *Store) putAt(ctx context.Context, put policy.Put, nowMicros int64) (ins
 			return versionConflict("The policy's version in force is not the one that this change replaces.")
 		case outcome == "restart":
 			return needsRestart(restarts)
+		case outcome == "needs-reset":
+			return needsReset()
 		}
 		changed = outcome != "unchanged"
 		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", put.ID, version))
@@ -83,25 +86,39 @@ func versionConflict(detail string) error {
 }
 
 // needsRestart refuses a change after which the policy would keep other state
-// than before, so that no balance could be carried over.
+// than before, so that no balance could be carried over, and which does not say
+// that what was kept counts no more.
 func needsRestart(members []string) error {
 	faults := make([]policy.Fault, len(members))
 	for i, member := range members {
 		faults[i] = policy.Fault{
 			Pointer: "/" + strings.ReplaceAll(member, ",", "/"),
-			Detail:  "cannot change yet: it says which state the policy keeps; install a policy of another id instead",
+			Detail:  `says which state the policy keeps: it changes only with "balances": "restart" and "start": "full" or "empty"`,
 		}
 	}
 	return policy.Invalid(policy.ReasonPolicyInvalid, "The policy would keep other state than before.", faults...)
+}
+
+// needsReset refuses to bring a deleted policy back as if it had gone on.
+func needsReset() error {
+	return policy.Invalid(policy.ReasonPolicyInvalid, "The policy was deleted.", policy.Fault{
+		Pointer: "/balances", Detail: "must be reset or restart: what the policy kept before it was deleted counts no more",
+	})
 }
 
 // Get gives a policy's version in force, or not-found.
 func (s *Store) Get(ctx context.Context, id string) (installed *policy.Installed, err error) {
 	err = s.control(ctx, "read a policy", func(ctx context.Context, tx pgx.Tx) error {
 		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = p.version", id))
+		if err == nil && installed.Deleted {
+			err = wasDeleted(installed)
+		}
 		return err
 	})
-	return installed, err
+	if err != nil {
+		return nil, err
+	}
+	return installed, nil
 }
 
 // Version gives one version of a policy, or not-found.
@@ -128,7 +145,7 @@ func (s *Store) Installed(ctx context.Context, parts []policy.Part) (find policy
 func (s *Store) List(ctx context.Context, after string, limit int) (installed []*policy.Installed, err error) {
 	err = s.control(ctx, "list policies", func(ctx context.Context, tx pgx.Tx) error {
 		// Ids are ordered by their bytes, as everywhere in the program, whatever the database's collation.
-		installed, err = all(tx.Query(ctx, installedSQL+`v.version = p.version AND p.id::text COLLATE "C" > $1
+		installed, err = all(tx.Query(ctx, installedSQL+`v.version = p.version AND p.id::text COLLATE "C" > $1 AND p.parent IS NULL AND NOT v.deleted
 			ORDER BY p.id::text COLLATE "C" LIMIT $2`, after, limit))
 		return err
 	})
@@ -149,7 +166,8 @@ func (s *Store) Versions(ctx context.Context, id string, after, limit int) (inst
 }
 
 // Load gives the generation in force and the policies whose version in force
-// is newer than the generation since; 0 gives all.
+// is newer than the generation since, tombstones of deleted ones among them; 0
+// gives all.
 func (s *Store) Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error) {
 	err = s.control(ctx, "load policies", func(ctx context.Context, tx pgx.Tx) error {
 		// Generation first: what changes between the two statements is loaded now and once more.
@@ -160,7 +178,7 @@ func (s *Store) Load(ctx context.Context, since int64) (generation int64, change
 			return nil
 		}
 		var err error
-		changed, err = all(tx.Query(ctx, installedSQL+"v.version = p.version AND p.generation > $1 AND p.generation <= $2",
+		changed, err = all(tx.Query(ctx, installedSQL+"v.version = p.version AND p.generation > $1 AND p.generation <= $2 AND p.parent IS NULL",
 			since, generation))
 		return err
 	})
@@ -190,16 +208,29 @@ func all(rows pgx.Rows, err error) ([]*policy.Installed, error) {
 func readInstalled(row pgx.CollectableRow) (*policy.Installed, error) {
 	installed := new(policy.Installed)
 	var content string
-	err := row.Scan(&installed.Number, &installed.ID, &installed.Version, &content, &installed.InstalledAtMicros)
+	var shadowed bool // the version in force is a shadow, by its content or by a kill switch
+	err := row.Scan(&installed.Number, &installed.ID, &installed.Version, &content, &installed.Deleted, &installed.InstalledAtMicros,
+		&shadowed)
 	if err != nil {
 		return nil, err
 	}
 	if installed.Spec, err = policy.ParseSpec([]byte(content)); err != nil {
 		return nil, fmt.Errorf("policy %s, version %d, as stored: %w", installed.ID, installed.Version, err)
 	}
+	if installed.Mode = installed.Spec.Mode; shadowed {
+		installed.Mode = policy.Shadow
+	}
 	return installed, nil
 }
 
 func notFound() error {
 	return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such policy or version."}
+}
+
+// wasDeleted says of a tombstone's policy that it is no more.
+func wasDeleted(tombstone *policy.Installed) error {
+	return &policy.Error{
+		Code: policy.CodeNotFound, Reason: policy.ReasonNotFound,
+		Detail: fmt.Sprintf("The policy was deleted by version %d.", tombstone.Version),
+	}
 }

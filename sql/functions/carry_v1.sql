@@ -2,9 +2,8 @@
 -- the change, convert by the rule that the change stated, clamp to minus and plus the new capacity, go on from there.
 --
 -- Arguments: policy number, the version the balance was settled under, the version wanted, balance, instant.
--- Answers: the balance under the wanted version and the instant it stands for, never before p_at; and whether it had to be
---        clamped. keep and scale convert it by converted_v1. reset and restart give what an idle bucket held when that version
---        was installed, whatever came before it.
+-- Answers: the balance under the wanted version and the instant it stands for, and whether it had to be clamped. keep and scale
+--        convert it by converted_v1, and never move the instant back. Behind reset and restart a bucket is an idle one.
 -- Units: balances in units of 1/d token of their version, instants in microseconds.
 -- Clock: none; it reaches the last change, not now.
 -- Locks: none. SQLSTATE: none.
@@ -19,7 +18,7 @@ DECLARE
     v_converted numeric;
 BEGIN
     o_clamped := false;
-    SELECT v.version, v.idle_balance, greatest(p_at, v.installed_at) INTO v_from, o_balance, o_at
+    SELECT v.version, v.idle_balance, v.idle_at INTO v_from, o_balance, o_at
     FROM ration.policy_version AS v
     WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to AND v.balances IN ('reset', 'restart')
     ORDER BY v.version DESC LIMIT 1;
