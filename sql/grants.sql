@@ -22,8 +22,10 @@ GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean
     TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
     ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1,
-    ration.delete_policy_v1
+    ration.delete_policy_v1, ration.put_override_v1, ration.remove_override_v1, ration.put_kill_switch_v1,
+    ration.remove_kill_switch_v1
     TO ration_service;
+GRANT EXECUTE ON FUNCTION ration.expire_v1 TO ration_service, ration_operator;
 
 -- The audit is written by the functions above alone, with their owner's rights; everybody may check it.
 GRANT SELECT ON ration.audit_head TO ration_service, ration_operator, ration_reader;
@@ -36,7 +38,7 @@ GRANT EXECUTE ON FUNCTION ration.instances_v1 TO ration_service, ration_operator
 GRANT SELECT ON ration.shadow_total, ration.shadow_denial TO ration_service, ration_operator;
 
 -- Keys are looked at and set by hand over HTTP, where it is known who asks.
-GRANT SELECT ON ration.override TO ration_service;
+GRANT SELECT ON ration.override, ration.kill_switch TO ration_service;
 GRANT EXECUTE ON FUNCTION ration.locate_key_v1, ration.policy_keys_v1, ration.key_figures_v1, ration.reset_bucket_v1, ration.rebase_v1
     TO ration_service;
 

@@ -99,6 +99,9 @@ func (s *service) run(ctx context.Context, bind func(context.Context) (*listener
 		lifecycle.Part{Name: "cleaner", StopMax: upkeepMax, Run: func(ctx context.Context) error {
 			return s.store.RunCleaner(ctx, s.log)
 		}},
+		lifecycle.Part{Name: "sweeper", StopMax: upkeepMax, Run: func(ctx context.Context) error {
+			return s.store.RunSweeper(ctx, s.log)
+		}},
 		lifecycle.Part{Name: "listeners", StopMax: drainMax, Stop: s.front.drain, Run: func(ctx context.Context) error {
 			if err := s.limiter.AwaitLoaded(ctx); err != nil {
 				return err
