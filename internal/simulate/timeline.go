@@ -1,7 +1,7 @@
 package simulate
 
 // binsMax bounds a timeline: more could not be told apart in a picture.
-const binsMax = 300
+const binsMax = 150
 
 // binSeconds are the widths that a timeline's bins can have. Each divides the
 // next, so that bins can be joined; after the last they double.
