@@ -6,6 +6,7 @@ REVOKE SELECT ON ration.audit_head FROM ration_service, ration_operator, ration_
 REVOKE SELECT ON ration.shadow_total, ration.shadow_denial FROM ration_service, ration_operator;
 REVOKE SELECT ON ration.token FROM ration_service;
 REVOKE SELECT (id, name, role, scope, created_at, created_by, expires_at, revoked_at) ON ration.token FROM ration_operator;
+REVOKE SELECT ON ration.override, ration.kill_switch FROM ration_service;
 
 DROP TRIGGER audit_chain ON ration.audit;
 DROP TRIGGER audit_refuse ON ration.audit;
@@ -49,12 +50,15 @@ CROSS JOIN LATERAL ration.decide_figures_v1(
     p.algorithm = 'sliding_window_counter', held.current, held.start, held.previous, held.start, NULL) AS f;
 
 DROP FUNCTION ration.balance_at_v1, ration.put_policy_v1, ration.sweep_v1, ration.sweep_stretch_v1, ration.revoke_token_v1,
-    ration.reset_bucket_v1, ration.report_shadow_v1, ration.rebase_v1, ration.policy_keys_v1, ration.state_table_v1,
-    ration.log_rebased_v1, ration.locate_key_v1, ration.leave_v1, ration.key_figures_v1, ration.instances_v1,
-    ration.delete_policy_v1, ration.install_version_v1, ration.carry_v1, ration.open_sweep_v1, ration.effective_mode_v1,
-    ration.create_token_v1, ration.converted_v1, ration.floor_div_v1, ration.confirm_v1, ration.close_sweep_v1,
-    ration.clean_shadow_v1, ration.clean_instances_v1, ration.audit_verify_v1, ration.audit_refuse_v1,
-    ration.audit_chain_v1, ration.audit_hash_v1, ration.append_carried_v1;
+    ration.reset_bucket_v1, ration.report_shadow_v1, ration.remove_override_v1, ration.remove_kill_switch_v1,
+    ration.rebase_v1, ration.put_override_v1, ration.put_kill_switch_v1, ration.policy_keys_v1, ration.state_table_v1,
+    ration.override_key_v1, ration.log_rebased_v1, ration.locate_key_v1, ration.leave_v1, ration.key_figures_v1,
+    ration.instances_v1, ration.hindering_overrides_v1, ration.expire_v1, ration.delete_policy_v1,
+    ration.follow_overrides_v1, ration.override_json_v1, ration.override_content_v1, ration.end_override_v1,
+    ration.install_version_v1, ration.carry_v1, ration.open_sweep_v1, ration.drain_v1, ration.create_token_v1,
+    ration.converted_v1, ration.floor_div_v1, ration.confirm_v1, ration.close_sweep_v1, ration.clean_shadow_v1,
+    ration.clean_instances_v1, ration.audit_verify_v1, ration.audit_refuse_v1, ration.audit_chain_v1,
+    ration.audit_hash_v1, ration.apply_kill_switch_v1, ration.effective_mode_v1, ration.append_carried_v1;
 
 -- carry_v1: carries a balance over policy changes, version by version: earn under the old version up to the instant of
 -- the change, convert by the rule that the change stated, go on from there. The one home of that rule.

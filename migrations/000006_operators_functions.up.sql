@@ -24,6 +24,36 @@ BEGIN ATOMIC
     GROUP BY s.policy, s.version;
 END;
 
+-- effective_mode_v1: the mode in force of a policy: what its content says, but shadow where a kill switch lies over one that
+-- enforces. The one home of that rule.
+--
+-- Arguments: the policy's id and the mode of its content.
+-- Units: none. Clock: none; a switch lies until expire_v1 takes it away.
+-- Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.effective_mode_v1(p_id text, p_mode text)
+RETURNS text LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT CASE WHEN p_mode = 'enforce' AND EXISTS (SELECT FROM ration.kill_switch AS k WHERE starts_with(p_id, k.prefix)) THEN 'shadow'
+                ELSE p_mode END;
+END;
+
+-- apply_kill_switch_v1: brings the modes in force up to the kill switches that lie: of policies whose ids begin with a prefix, and
+-- of their overrides' limits.
+--
+-- Arguments: the prefix of a switch that was thrown or is no more; the generation of the change.
+-- Units: none. Clock: none.
+-- Locks: the rows of policies that it changes. The caller holds the row of ration.policy_set, and bumps its generation.
+-- SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.apply_kill_switch_v1(p_prefix text, p_generation bigint)
+RETURNS void LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+    UPDATE ration.policy AS p SET mode = now.mode, generation = p_generation
+    FROM (SELECT f.number, ration.effective_mode_v1(f.id, coalesce(v.content ->> 'mode', 'enforce')) AS mode
+          FROM ration.policy AS f JOIN ration.policy_version AS v USING (number, version)
+          WHERE starts_with(f.id, p_prefix) AND f.mode IN ('enforce', 'shadow')) AS now
+    WHERE p.number = now.number AND p.mode <> now.mode;
+END;
+
 -- audit_hash_v1: the hash of an audit row, over every column but the hash itself: so over the hash of the row before, too.
 --
 -- Arguments: the row. Answers: SHA-256 of 'ration.audit v1' and then, for each column in the order below, its length in
@@ -302,18 +332,34 @@ BEGIN
     PERFORM pg_notify('ration_token', '');
 END $$;
 
--- effective_mode_v1: the mode in force of a policy: what its content says, but shadow where a kill switch lies over one that
--- enforces. The one home of that rule.
+-- drain_v1: takes all that a key's bucket holds out of it, and leaves it as deep in debt as a bucket can be: calls that were
+-- matched before may still meet it, and must not find there what is spent elsewhere from here on.
 --
--- Arguments: the policy's id and the mode of its content.
--- Units: none. Clock: none; a switch lies until expire_v1 takes it away.
--- Locks: none. SQLSTATE: none.
-CREATE OR REPLACE FUNCTION ration.effective_mode_v1(p_id text, p_mode text)
-RETURNS text LANGUAGE sql STABLE
-BEGIN ATOMIC
-    SELECT CASE WHEN p_mode = 'enforce' AND EXISTS (SELECT FROM ration.kill_switch AS k WHERE starts_with(p_id, k.prefix)) THEN 'shadow'
-                ELSE p_mode END;
-END;
+-- Arguments: the number of a token bucket's policy, the key, the instant.
+-- Answers: what it held.
+-- Units: balances in units of 1/d token of the policy's version in force, microseconds. Clock: none, the instant is given.
+-- Locks: the bucket; an absent one is inserted first, as idle. SQLSTATE: 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.drain_v1(p_policy int, p_key uuid, p_at bigint)
+RETURNS bigint LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_policy  constant ration.policy := (SELECT p FROM ration.policy AS p WHERE p.number = p_policy);
+    v_table   constant text          := 'bucket_' || v_policy.durability;
+    v_version int;
+    v_balance bigint;
+    v_at      bigint;
+BEGIN
+    -- Planned anew each time: once in a while, and over either table. Shard 0 is the only one of one server.
+    EXECUTE format('INSERT INTO ration.%I (balance, at, key, shard, policy, version, took)
+                    VALUES ($1, $2, $3, 0, $4, $5, 0) ON CONFLICT DO NOTHING', v_table)
+        USING v_policy.idle_balance, v_policy.idle_at, p_key, p_policy, v_policy.version;
+    EXECUTE format('SELECT FROM ration.%I AS b WHERE b.shard = 0 AND b.key = $1 FOR NO KEY UPDATE', v_table) USING p_key;
+    EXECUTE format('SELECT b.version, b.balance, b.at FROM ration.%I AS b WHERE b.shard = 0 AND b.key = $1', v_table)
+        INTO v_version, v_balance, v_at USING p_key;
+    EXECUTE format('UPDATE ration.%I AS b SET balance = $1, at = $2, version = $3, took = 0 WHERE b.shard = 0 AND b.key = $4', v_table)
+        USING -v_policy.capacity_units, greatest(v_at, p_at), v_policy.version, p_key;
+    RETURN ration.balance_at_v1(p_policy, v_version, v_balance, v_at, p_at);
+END $$;
 
 -- open_sweep_v1: begins the sweep of a change: from here on sweep_v1 settles what the policy has kept under older versions.
 -- What was being swept for an earlier change of the policy goes on as this sweep; the audit says how far the earlier one came.
@@ -441,13 +487,14 @@ BEGIN
 
     SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id;
     o_number := v_before.number;
-    o_version := coalesce(v_before.version, 0) + 1;
+    -- An override's limit counts its versions with its policy, whose version it is shown as.
+    o_version := coalesce(v_before.version + 1, (SELECT p.version FROM ration.policy AS p WHERE p.number = p_parent), 1);
     o_installed_at := greatest(p_at, v_before.installed_at);
-    v_anew := o_version = 1 OR p_balances IN ('reset', 'restart');
+    v_anew := v_before.number IS NULL OR p_balances IN ('reset', 'restart');
     v_units := p_capacity * p_d;
     v_idle := CASE p_start WHEN 'empty' THEN 0 ELSE v_units END;
     v_idle_at := o_installed_at;
-    IF o_version = 1 THEN
+    IF v_before.number IS NULL THEN
         INSERT INTO ration.policy (id, version, durability, algorithm, strict, span, mode, n, d, capacity, capacity_units,
                                    idle_balance, idle_at, since, parent, generation)
         VALUES (p_id, o_version, p_content ->> 'durability', v_algorithm, v_strict, v_span, v_mode, p_n, p_d, p_capacity, v_units,
@@ -470,7 +517,7 @@ BEGIN
         END IF;
         UPDATE ration.policy_version SET idle_balance = v_idle, idle_at = v_idle_at WHERE number = o_number AND version = o_version;
     END IF;
-    IF o_version > 1 THEN
+    IF v_before.number IS NOT NULL THEN
         UPDATE ration.policy
         SET version = o_version, durability = p_content ->> 'durability', algorithm = v_algorithm, strict = v_strict, span = v_span,
             mode = v_mode, n = p_n, d = p_d, capacity = p_capacity, capacity_units = v_units, idle_balance = v_idle,
@@ -480,6 +527,108 @@ BEGIN
             PERFORM ration.open_sweep_v1(o_number, o_version, o_installed_at);
         END IF;
     END IF;
+END $$;
+
+-- end_override_v1: takes an override away. What the bucket of another limit holds goes back to the key's own bucket, by keep; the
+-- policy that held that limit ends.
+--
+-- Arguments: the override; whether its policy goes on, so that there is a bucket to give back to; the generation and the
+--        instant of the change.
+-- Units: microseconds. Clock: none, the instant is given.
+-- Locks: the bucket of the override, then the key's own. The caller holds the row of ration.policy_set, bumps its generation,
+--        and tells the policy's instances.
+-- SQLSTATE: 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.end_override_v1(p_override ration.override, p_goes_on boolean, p_generation bigint, p_at bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_limited ration.policy;
+    v_version ration.policy_version;
+    v_policy  ration.policy;
+    v_balance bigint;
+BEGIN
+    DELETE FROM ration.override AS o WHERE o.number = p_override.number;
+    IF p_override.limited IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT p.* INTO v_limited FROM ration.policy AS p WHERE p.number = p_override.limited;
+    SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.number = p_override.policy;
+    IF p_goes_on AND v_limited.algorithm = 'token_bucket' THEN
+        v_balance := ration.drain_v1(v_limited.number, ration.bucket_key(v_limited.id, p_override.attributes), p_at);
+        v_balance := least(v_policy.capacity_units, greatest(-v_policy.capacity_units, ration.converted_v1(
+            'keep', v_balance, v_limited.d, v_limited.capacity_units, v_policy.d, v_policy.capacity_units)));
+        EXECUTE format('INSERT INTO ration.%I AS b (balance, at, key, shard, policy, version, took)
+                        VALUES ($1, $2, $3, 0, $4, $5, 0)
+                        ON CONFLICT (shard, key) DO UPDATE
+                        SET balance = excluded.balance, at = greatest(b.at, excluded.at), version = excluded.version, took = 0',
+                       'bucket_' || v_policy.durability)
+            USING v_balance, p_at, p_override.key, v_policy.number, v_policy.version;
+    END IF;
+    SELECT v.* INTO v_version FROM ration.policy_version AS v WHERE v.number = v_limited.number AND v.version = v_limited.version;
+    PERFORM ration.install_version_v1(v_limited.id, v_version.content, v_version.n, v_version.d, v_version.capacity, 'keep', NULL,
+                                      true, v_policy.number, p_generation, p_at);
+END $$;
+
+-- override_content_v1: what the policy that holds an override's limit says: the content of the override's policy, with the
+-- figures of another limit of the same kind.
+--
+-- Arguments: the policy's content; a limit, or the content of one, of which only the figures count.
+-- Units: none. Clock: none. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.override_content_v1(p_content json, p_limit json)
+RETURNS json LANGUAGE sql IMMUTABLE
+BEGIN ATOMIC
+    SELECT jsonb_set(p_content::jsonb, '{limit}', (p_content -> 'limit')::jsonb
+                     || (SELECT jsonb_object_agg(f.name, f.value) FROM jsonb_each(p_limit::jsonb) AS f (name, value)
+                         WHERE f.name IN ('capacity', 'refillTokens', 'refillSeconds', 'limit')))::json;
+END;
+
+-- override_json_v1: an override as the audit shows it.
+--
+-- Units: instants in UTC, to the microsecond. Clock: none. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.override_json_v1(p_override ration.override)
+RETURNS json LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT json_strip_nulls(json_build_object(
+        'attributes', p_override.attributes, 'action', p_override.action,
+        'limit', (SELECT v.content -> 'limit' FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version)
+                  WHERE p.number = p_override.limited),
+        'expiresAt', to_char(ration.instant_v1(p_override.expires_at, 0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')));
+END;
+
+-- follow_overrides_v1: the overrides of a policy after a change of it: each that has another limit has the policy's new content,
+-- with that limit, in a version of the same number. What they keep is kept; a reset of the policy is one of them too. With a
+-- deleted policy they end.
+--
+-- Arguments: the policy, whose new version is in force in this transaction; who asks, why, and the id of his request; the
+--        generation and the instant of the change.
+-- Units: microseconds. Clock: none, the instant is given.
+-- Locks: the caller holds the row of ration.policy_set, and bumps its generation. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.follow_overrides_v1(
+    p_policy int, p_actor text, p_role text, p_reason text, p_request_id text, p_generation bigint, p_at bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_version   ration.policy_version;
+    v_overrides ration.override[];
+    v_shown     json[];  -- these, for the audit
+BEGIN
+    SELECT v.* INTO v_version FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.number = p_policy;
+    IF v_version.deleted THEN
+        SELECT array_agg(o ORDER BY o.number), array_agg(ration.override_json_v1(o) ORDER BY o.number) INTO v_overrides, v_shown
+        FROM ration.override AS o WHERE o.policy = p_policy;
+        PERFORM ration.end_override_v1(o, false, p_generation, p_at) FROM unnest(v_overrides) AS o;
+        INSERT INTO ration.audit (at, actor, role, action, policy, before, reason, request_id)
+        SELECT p_at, p_actor, p_role, 'override.removed', p.id, s.shown, p_reason, p_request_id
+        FROM unnest(v_shown) AS s (shown) JOIN ration.policy AS p ON p.number = p_policy;
+        RETURN;
+    END IF;
+    PERFORM ration.install_version_v1(p.id, ration.override_content_v1(v_version.content, v.content -> 'limit'), v.n, v.d, v.capacity,
+                                      CASE v_version.balances WHEN 'reset' THEN 'reset' ELSE 'keep' END, NULL, false, p_policy,
+                                      p_generation, p_at)
+    FROM ration.override AS o
+    JOIN ration.policy AS p ON p.number = o.limited
+    JOIN ration.policy_version AS v ON v.number = p.number AND v.version = p.version
+    WHERE o.policy = p_policy;
 END $$;
 
 -- delete_policy_v1: ends a policy with a tombstone, its next version, in one transaction with its audit row and the bump of the
@@ -515,11 +664,78 @@ BEGIN
     SELECT i.o_version, i.o_installed_at INTO o_version, v_at
     FROM ration.install_version_v1(p_id, v_before.content, v_before.n, v_before.d, v_before.capacity, 'keep', NULL, true, NULL,
                                    o_generation, ration.clock_v1(p_now)) AS i;
+    PERFORM ration.follow_overrides_v1(v_before.number, p_actor, p_role, p_reason, p_request_id, o_generation, v_at);
     UPDATE ration.policy_set SET generation = o_generation;
     INSERT INTO ration.audit (at, actor, role, action, policy, version_before, version_after, before, reason, request_id)
     VALUES (v_at, p_actor, p_role, 'policy.deleted', p_id, v_before.version, o_version, v_before.content, p_reason, p_request_id);
     PERFORM pg_notify('ration_policy', o_generation::text);
 END $$;
+
+-- expire_v1: ends the overrides and kill switches whose time is over, with an audit row each. Every instance calls it once a
+-- second.
+--
+-- Answers: how many ended.
+-- Units: none. Clock: clock_timestamp(), or p_now on a test clock.
+-- Locks: none where nothing is due; else the row of ration.policy_set, first, then the buckets of the overrides.
+-- SQLSTATE: RN003 from clock_v1; 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.expire_v1(p_now bigint DEFAULT NULL)
+RETURNS int LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now        constant bigint := ration.clock_v1(p_now);
+    v_generation bigint;
+    v_overrides  ration.override[];
+    v_shown      json[];  -- these, for the audit
+    v_prefixes   text[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM ration.override AS o WHERE o.expires_at <= v_now)
+       AND NOT EXISTS (SELECT FROM ration.kill_switch AS k WHERE k.expires_at <= v_now) THEN
+        RETURN 0;
+    END IF;
+    SELECT s.generation + 1 INTO v_generation FROM ration.policy_set AS s FOR UPDATE;
+    -- A new statement sees what another instance has ended meanwhile.
+    SELECT array_agg(o ORDER BY o.number), array_agg(ration.override_json_v1(o) ORDER BY o.number) INTO v_overrides, v_shown
+    FROM ration.override AS o WHERE o.expires_at <= v_now;
+    WITH over AS (DELETE FROM ration.kill_switch AS k WHERE k.expires_at <= v_now RETURNING k.prefix)
+    SELECT array_agg(o.prefix) INTO v_prefixes FROM over AS o;
+    IF v_overrides IS NULL AND v_prefixes IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM ration.end_override_v1(o, true, v_generation, v_now) FROM unnest(v_overrides) AS o;
+    UPDATE ration.policy AS p SET generation = v_generation WHERE p.number IN (SELECT o.policy FROM unnest(v_overrides) AS o);
+    PERFORM ration.apply_kill_switch_v1(k.prefix, v_generation) FROM unnest(v_prefixes) AS k (prefix);
+    UPDATE ration.policy_set SET generation = v_generation;
+    INSERT INTO ration.audit (at, actor, action, policy, before, reason, request_id)
+    SELECT v_now, 'ration', 'override.expired', p.id, v_shown[o.place], '', ''
+    FROM unnest(v_overrides) WITH ORDINALITY
+             AS o (number, policy, key, attributes, action, limited, expires_at, actor, reason, created_at, generation, place)
+    JOIN ration.policy AS p ON p.number = o.policy
+    UNION ALL
+    SELECT v_now, 'ration', 'kill-switch.expired', NULL, json_build_object('prefix', k.prefix), '', '' FROM unnest(v_prefixes) AS k (prefix);
+    PERFORM pg_notify('ration_policy', v_generation::text);
+    RETURN coalesce(cardinality(v_overrides), 0) + coalesce(cardinality(v_prefixes), 0);
+END $$;
+
+-- hindering_overrides_v1: the overrides that stand in the way of a restart of their policy: those with another limit, which would
+-- be one of other state; and all, where other keys come to be.
+--
+-- Arguments: a policy; its new content.
+-- Answers: the attributes of the first ten, NULL where there is none.
+-- Units: none. Clock: none. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.hindering_overrides_v1(p_policy int, p_content json)
+RETURNS text[] LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT array_agg(h.attributes ORDER BY h.number)
+    FROM (SELECT o.number, o.attributes::text AS attributes
+          FROM ration.override AS o
+          JOIN ration.policy AS p ON p.number = o.policy
+          JOIN ration.policy_version AS v ON v.number = p.number AND v.version = p.version
+          WHERE o.policy = p_policy
+            AND (o.action = 'limit' OR (v.content -> 'per')::jsonb <> (p_content -> 'per')::jsonb
+                 OR (v.content -> 'ipPrefix')::jsonb IS DISTINCT FROM (p_content -> 'ipPrefix')::jsonb)
+          ORDER BY o.number LIMIT 10) AS h;
+END;
 
 -- instances_v1: the instances of the service, as each has told by confirm_v1.
 --
@@ -765,6 +981,22 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL (VALUES (1, e.at), (2, e.tokens)) AS v (place, value);
 END;
 
+-- override_key_v1: the key that an override is for.
+--
+-- Arguments: the content of a policy in force and its id; attributes by name.
+-- Answers: the key, NULL unless the attributes are exactly those of the policy's `per`; and o_members, those of `per`.
+-- Units: none. Clock: none. Locks: none. SQLSTATE: 22P02 the ip is no address.
+CREATE OR REPLACE FUNCTION ration.override_key_v1(
+    p_content json, p_id text, p_attributes jsonb, OUT o_members text[], OUT o_key uuid)
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    o_members := ARRAY(SELECT json_array_elements_text(p_content -> 'per'));
+    IF o_members @> ARRAY(SELECT jsonb_object_keys(p_attributes)) THEN
+        o_key := ration.bucket_key(p_id, p_attributes);
+    END IF;
+END $$;
+
 -- state_table_v1: the table of a place in the lock order (state_place_v1), in which a key has one row.
 --
 -- Units: none. Clock: none. Locks: none. SQLSTATE: none.
@@ -810,6 +1042,142 @@ BEGIN
                           ORDER BY t.key LIMIT $5) AS k', v_table)
         INTO o_policies, o_keys USING p_shard, s.o_after, s.o_until, v_number, p_limit;
     o_last := CASE WHEN cardinality(o_keys) = p_limit THEN o_keys[p_limit] ELSE s.o_last END;
+END $$;
+
+-- put_kill_switch_v1: makes the enforced policies whose ids begin with a prefix shadows for a while, in one transaction with its
+-- audit row and the bump of the generation. Thrown again it lasts anew from now on.
+--
+-- Arguments: the prefix, '' for all; for how long; who asks, why, and the id of his request.
+-- Answers: until when; how many policies it lies over that would be enforced; the generation.
+-- Units: microseconds. Clock: clock_timestamp(), read under the lock.
+-- Locks: the row of ration.policy_set, first.
+-- SQLSTATE: RN003 from clock_v1; 23514 no prefix of an id.
+CREATE OR REPLACE FUNCTION ration.put_kill_switch_v1(
+    p_prefix text, p_lasts bigint, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_expires_at bigint, OUT o_policies int, OUT o_generation bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now bigint;
+BEGIN
+    SELECT s.generation + 1 INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    v_now := ration.clock_v1(p_now);
+    o_expires_at := v_now + p_lasts;
+    INSERT INTO ration.kill_switch (prefix, expires_at, actor, reason, created_at)
+    VALUES (p_prefix, o_expires_at, p_actor, p_reason, v_now)
+    ON CONFLICT (prefix) DO UPDATE
+    SET expires_at = excluded.expires_at, actor = excluded.actor, reason = excluded.reason, created_at = excluded.created_at;
+    PERFORM ration.apply_kill_switch_v1(p_prefix, o_generation);
+    SELECT count(*) INTO o_policies
+    FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version)
+    WHERE starts_with(p.id, p_prefix) AND p.parent IS NULL AND p.mode = 'shadow'
+      AND coalesce(v.content ->> 'mode', 'enforce') = 'enforce';
+    INSERT INTO ration.audit (at, actor, role, action, after, reason, request_id)
+    VALUES (v_now, p_actor, p_role, 'kill-switch.thrown', json_build_object('prefix', p_prefix, 'forSeconds', p_lasts / 1000000),
+            p_reason, p_request_id);
+    UPDATE ration.policy_set SET generation = o_generation;
+    PERFORM pg_notify('ration_policy', o_generation::text);
+END $$;
+
+-- put_override_v1: sets the override of one key of a policy, in the place of the one that it has, in one transaction with its
+-- audit row and the bump of the generation.
+--
+-- Another limit is kept by a policy of its own: the policy with that limit, its id the policy's, '!' and the override's number,
+-- its version the policy's. Its bucket begins with what the key's bucket holds, by keep: nothing is gained that was not
+-- earned. Windows, logs and slots begin with nothing used.
+--
+-- Arguments: the policy's id; the values of its `per` by name; limit, exempt or blocked. p_limit is a whole limit as in policies,
+--        with n, d and capacity as in put_policy_v1, NULL for the other actions. It ends at p_expires_at, or p_lasts after
+--        now, or with both NULL not by itself. Who asks, why, and the id of his request.
+-- Answers: o_outcome set | replaced | absent (there is no such policy) | key (the attributes are not those of `per`, which are
+--        o_members) | limit (it is of another kind than the policy's, by o_members) | expired (p_expires_at has passed) | full
+--        (1,000 overrides of the policy, or 100,000 in all, are there); nothing was changed by the last five. Number of the
+--        override, generation.
+-- Units: n in units per microsecond, d in units per token, capacity in tokens, instants and p_lasts in microseconds.
+-- Clock: clock_timestamp(), read under the lock.
+-- Locks: the row of ration.policy_set, first; then the bucket of the key.
+-- SQLSTATE: RN003 from clock_v1; RN005 from install_version_v1; 23502 23514 what is missing or no action; 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.put_override_v1(
+    p_id text, p_attributes jsonb, p_action text, p_limit json, p_n bigint, p_d bigint, p_capacity bigint, p_expires_at bigint,
+    p_lasts bigint, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_outcome text, OUT o_number bigint, OUT o_generation bigint, OUT o_members text[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_policy  ration.policy;
+    v_content json;
+    v_key     uuid;
+    v_now     bigint;
+    v_before  ration.override;
+    v_shown   json;             -- v_before, for the audit
+    v_from    ration.policy;    -- whose bucket the key has used so far
+    v_balance bigint;           -- what that held
+    v_limited int;
+    v_after   ration.override;
+BEGIN
+    SELECT s.generation + 1 INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    v_now := ration.clock_v1(p_now);
+    SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.id = p_id AND p.parent IS NULL AND p.mode <> 'deleted';
+    SELECT v.content INTO v_content FROM ration.policy_version AS v WHERE v.number = v_policy.number AND v.version = v_policy.version;
+    SELECT o.o_members, o.o_key INTO o_members, v_key FROM ration.override_key_v1(v_content, p_id, p_attributes) AS o;
+    SELECT o.* INTO v_before FROM ration.override AS o WHERE o.policy = v_policy.number AND o.key = v_key;
+    IF v_policy.number IS NULL THEN
+        o_outcome := 'absent';
+    ELSIF v_key IS NULL THEN
+        o_outcome := 'key';
+    ELSIF p_expires_at <= v_now THEN
+        o_outcome := 'expired';
+    ELSIF v_before.number IS NULL AND ((SELECT count(*) FROM ration.override) >= 100000
+          OR (SELECT count(*) FROM ration.override AS o WHERE o.policy = v_policy.number) >= 1000) THEN
+        o_outcome := 'full';
+    ELSIF p_action = 'limit' THEN
+        SELECT array_agg(m.name) INTO o_members
+        FROM unnest(ARRAY['algorithm', 'windowSeconds', 'ttlSeconds', 'strict']) AS m (name)
+        -- As jsonb, in which 60 and 60.0 are one number.
+        WHERE (v_content -> 'limit' -> m.name)::jsonb IS DISTINCT FROM (p_limit -> m.name)::jsonb;
+        IF o_members IS NOT NULL THEN
+            o_outcome := 'limit';
+        END IF;
+    END IF;
+    IF o_outcome IS NOT NULL THEN
+        RETURN;
+    END IF;
+
+    o_outcome := CASE WHEN v_before.number IS NULL THEN 'set' ELSE 'replaced' END;
+    o_number := nextval(pg_get_serial_sequence('ration.override', 'number'));
+    v_shown := ration.override_json_v1(v_before);
+    IF p_action = 'limit' THEN
+        SELECT p.* INTO v_from FROM ration.policy AS p WHERE p.number = coalesce(v_before.limited, v_policy.number);
+        IF v_policy.algorithm = 'token_bucket' THEN
+            v_balance := ration.drain_v1(v_from.number, ration.bucket_key(v_from.id, p_attributes), v_now);
+        END IF;
+        SELECT i.o_number INTO v_limited
+        FROM ration.install_version_v1(p_id || '!' || o_number, ration.override_content_v1(v_content, p_limit), p_n, p_d, p_capacity,
+                                       'keep', NULL, false, v_policy.number, o_generation, v_now) AS i;
+        -- It has one key: what an absent row of it stands for is what that one holds.
+        IF v_policy.algorithm = 'token_bucket' THEN
+            v_balance := least(p_capacity * p_d, greatest(-p_capacity * p_d, ration.converted_v1(
+                'keep', v_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d)));
+            UPDATE ration.policy SET idle_balance = v_balance, idle_at = v_now WHERE number = v_limited;
+            UPDATE ration.policy_version SET idle_balance = v_balance, idle_at = v_now WHERE number = v_limited;
+        END IF;
+    END IF;
+    IF v_before.number IS NOT NULL THEN
+        PERFORM ration.end_override_v1(v_before, v_limited IS NULL, o_generation, v_now);
+    END IF;
+    INSERT INTO ration.override AS o (number, policy, key, attributes, action, limited, expires_at, actor, reason, created_at, generation)
+    OVERRIDING SYSTEM VALUE
+    VALUES (o_number, v_policy.number, v_key, p_attributes, p_action, v_limited, coalesce(p_expires_at, v_now + p_lasts), p_actor,
+            p_reason, v_now, o_generation)
+    RETURNING o.* INTO v_after;
+    -- Instances load a policy with its overrides.
+    UPDATE ration.policy SET generation = o_generation WHERE number = v_policy.number;
+    UPDATE ration.policy_set SET generation = o_generation;
+    INSERT INTO ration.audit (at, actor, role, action, policy, before, after, reason, request_id)
+    VALUES (v_now, p_actor, p_role, 'override.set', p_id, v_shown, ration.override_json_v1(v_after), p_reason, p_request_id);
+    PERFORM pg_notify('ration_policy', o_generation::text);
 END $$;
 
 -- rebase_v1: sets to now what is ahead of the clock, as a clock that stepped forward and back leaves it: until then such a
@@ -868,6 +1236,82 @@ BEGIN
         INSERT INTO ration.audit (at, actor, role, action, after, reason, request_id)
         VALUES (v_now, p_actor, p_role, 'bucket.rebased', json_build_object('table', v_table, 'rows', o_rebased), p_reason, p_request_id);
     END IF;
+END $$;
+
+-- remove_kill_switch_v1: takes a kill switch back: its policies are enforced again, unless another switch lies over them.
+--
+-- Arguments: the prefix that it was thrown for; who asks, why, and the id of his request.
+-- Answers: whether there was one; the generation.
+-- Units: instants in microseconds. Clock: clock_timestamp(), read under the lock.
+-- Locks: the row of ration.policy_set, first.
+-- SQLSTATE: RN003 from clock_v1.
+CREATE OR REPLACE FUNCTION ration.remove_kill_switch_v1(
+    p_prefix text, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_removed boolean, OUT o_generation bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    SELECT s.generation INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    DELETE FROM ration.kill_switch AS k WHERE k.prefix = p_prefix;
+    o_removed := FOUND;
+    IF o_removed THEN
+        o_generation := o_generation + 1;
+        PERFORM ration.apply_kill_switch_v1(p_prefix, o_generation);
+        INSERT INTO ration.audit (at, actor, role, action, before, reason, request_id)
+        VALUES (ration.clock_v1(p_now), p_actor, p_role, 'kill-switch.taken-back', json_build_object('prefix', p_prefix), p_reason,
+                p_request_id);
+        UPDATE ration.policy_set SET generation = o_generation;
+        PERFORM pg_notify('ration_policy', o_generation::text);
+    END IF;
+END $$;
+
+-- remove_override_v1: takes the override of one key of a policy away, in one transaction with its audit row and the bump of the
+-- generation.
+--
+-- Arguments: the policy's id; the values of its `per` by name; who asks, why, and the id of his request.
+-- Answers: o_outcome removed | absent (there is no such policy, or no override for the key) | key (the attributes are not those of
+--        `per`, which are o_members); the generation.
+-- Units: instants in microseconds. Clock: clock_timestamp(), read under the lock.
+-- Locks: the row of ration.policy_set, first; then the buckets of the key.
+-- SQLSTATE: RN003 from clock_v1; 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.remove_override_v1(
+    p_id text, p_attributes jsonb, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL,
+    OUT o_outcome text, OUT o_generation bigint, OUT o_members text[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_content  json;
+    v_key      uuid;
+    v_override ration.override;
+    v_shown    json;
+    v_now      bigint;
+BEGIN
+    SELECT s.generation INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
+    SELECT v.content INTO v_content
+    FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version)
+    WHERE p.id = p_id AND p.parent IS NULL AND p.mode <> 'deleted';
+    SELECT o.o_members, o.o_key INTO o_members, v_key FROM ration.override_key_v1(v_content, p_id, p_attributes) AS o;
+    SELECT o.* INTO v_override FROM ration.override AS o JOIN ration.policy AS p ON p.number = o.policy
+    WHERE p.id = p_id AND o.key = v_key;
+    IF v_content IS NOT NULL AND v_key IS NULL THEN
+        o_outcome := 'key';
+        RETURN;
+    ELSIF v_override.number IS NULL THEN
+        o_outcome := 'absent';
+        RETURN;
+    END IF;
+    o_outcome := 'removed';
+    o_generation := o_generation + 1;
+    v_now := ration.clock_v1(p_now);
+    v_shown := ration.override_json_v1(v_override);
+    PERFORM ration.end_override_v1(v_override, true, o_generation, v_now);
+    UPDATE ration.policy SET generation = o_generation WHERE number = v_override.policy;
+    UPDATE ration.policy_set SET generation = o_generation;
+    INSERT INTO ration.audit (at, actor, role, action, policy, before, reason, request_id)
+    VALUES (v_now, p_actor, p_role, 'override.removed', p_id, v_shown, p_reason, p_request_id);
+    PERFORM pg_notify('ration_policy', o_generation::text);
 END $$;
 
 -- report_shadow_v1: adds to the report on a policy version what an instance has seen of it while it was a shadow: how many
@@ -1578,7 +2022,8 @@ END $$;
 --        (o_version is the one in force, 0 when there is none; nothing was changed) | restart (the members o_restarts say which
 --        state the policy keeps, so that its balances could not be carried over: only p_balances restart does that; nothing
 --        was changed) | needs-reset (the policy was deleted, and what it kept counts no more: only reset and restart say so;
---        nothing was changed); number, version, instant and generation of what is in force now.
+--        nothing was changed) | overridden (a restart, and the overrides of the keys o_restarts are in its way; nothing was
+--        changed); number, version, instant and generation of what is in force now.
 -- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
 -- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
 -- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
@@ -1621,6 +2066,12 @@ BEGIN
             o_outcome := 'needs-reset';
             RETURN;
         END IF;
+    ELSIF v_lives AND p_balances = 'restart' THEN
+        o_restarts := ration.hindering_overrides_v1(o_number, p_content);
+        IF o_restarts IS NOT NULL THEN
+            o_outcome := 'overridden';
+            RETURN;
+        END IF;
     END IF;
 
     o_outcome := CASE WHEN v_lives THEN 'changed' ELSE 'created' END;
@@ -1628,6 +2079,7 @@ BEGIN
     SELECT i.o_number, i.o_version, i.o_installed_at INTO o_number, o_version, o_installed_at
     FROM ration.install_version_v1(p_id, p_content, p_n, p_d, p_capacity, coalesce(p_balances, 'keep'), p_start, false, NULL,
                                    o_generation, ration.clock_v1(p_now)) AS i;
+    PERFORM ration.follow_overrides_v1(o_number, p_actor, p_role, p_reason, p_request_id, o_generation, o_installed_at);
     UPDATE ration.policy_set SET generation = o_generation;
     INSERT INTO ration.audit (at, actor, role, action, policy, version_before, version_after, before, after, reason, request_id)
     VALUES (o_installed_at, p_actor, p_role, 'policy.' || o_outcome, p_id, v_before.version, o_version, v_before.content, p_content,
@@ -2171,8 +2623,10 @@ GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean
     TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
     ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1,
-    ration.delete_policy_v1
+    ration.delete_policy_v1, ration.put_override_v1, ration.remove_override_v1, ration.put_kill_switch_v1,
+    ration.remove_kill_switch_v1
     TO ration_service;
+GRANT EXECUTE ON FUNCTION ration.expire_v1 TO ration_service, ration_operator;
 
 -- The audit is written by the functions above alone, with their owner's rights; everybody may check it.
 GRANT SELECT ON ration.audit_head TO ration_service, ration_operator, ration_reader;
@@ -2185,7 +2639,7 @@ GRANT EXECUTE ON FUNCTION ration.instances_v1 TO ration_service, ration_operator
 GRANT SELECT ON ration.shadow_total, ration.shadow_denial TO ration_service, ration_operator;
 
 -- Keys are looked at and set by hand over HTTP, where it is known who asks.
-GRANT SELECT ON ration.override TO ration_service;
+GRANT SELECT ON ration.override, ration.kill_switch TO ration_service;
 GRANT EXECUTE ON FUNCTION ration.locate_key_v1, ration.policy_keys_v1, ration.key_figures_v1, ration.reset_bucket_v1, ration.rebase_v1
     TO ration_service;
 

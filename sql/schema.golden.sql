@@ -365,6 +365,7 @@ CREATE TRIGGER audit_refuse BEFORE DELETE OR UPDATE OR TRUNCATE ON ration.audit 
 -- functions
 function advisory_key_v1(p_key uuid) returns bigint language sql immutable parallel safe
 function append_carried_v1(p_policies integer[], p_from integer[], p_to integer[], p_clamped boolean[]) returns void language sql volatile
+function apply_kill_switch_v1(p_prefix text, p_generation bigint) returns void language sql volatile
 function audit_chain_v1() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp
 function audit_hash_v1(p_row ration.audit) returns bytea language sql stable parallel safe set search_path=pg_catalog, pg_temp
 function audit_refuse_v1() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp
@@ -397,10 +398,15 @@ function decide_replay_v1(p_shard integer, p_now bigint, p_operations uuid[], p_
 function decide_v1(p_shard integer, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies integer[], p_keys uuid[], p_claims integer[], p_cells integer[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text DEFAULT 'wait'::text, p_now bigint DEFAULT NULL::bigint, OUT o_stale boolean, OUT o_now bigint, OUT o_status integer[], OUT o_allowed boolean[], OUT o_at bigint[], OUT o_claim integer[], OUT o_policy integer[], OUT o_version integer[], OUT o_admitted boolean[], OUT o_remaining bigint[], OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[], OUT o_cost bigint[]) returns record language plpgsql volatile security definer set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function decide_write_v1(p_now bigint, p_cells integer[], p_rows tid[], p_places integer[], p_versions integer[], p_room bigint[], p_left bigint[], p_base bigint[], p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[]) returns void language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function delete_policy_v1(p_id text, p_expected integer, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_version integer, OUT o_generation bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function drain_v1(p_policy integer, p_key uuid, p_at bigint) returns bigint language plpgsql volatile
 function effective_mode_v1(p_id text, p_mode text) returns text language sql stable
+function end_override_v1(p_override ration.override, p_goes_on boolean, p_generation bigint, p_at bigint) returns void language plpgsql volatile
+function expire_v1(p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function floor_div_v1(p_dividend numeric, p_divisor numeric) returns numeric language sql immutable parallel safe
 function fold_case_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
+function follow_overrides_v1(p_policy integer, p_actor text, p_role text, p_reason text, p_request_id text, p_generation bigint, p_at bigint) returns void language plpgsql volatile
 function guard_v1(p_fast boolean, p_generation bigint, p_policies integer[], p_keys uuid[], p_costs bigint[], p_counts integer[]) returns boolean language plpgsql stable
+function hindering_overrides_v1(p_policy integer, p_content json) returns text[] language sql stable
 function idle_log_v1(p_policy ration.policy) returns bigint[] language sql immutable parallel safe
 function install_version_v1(p_id text, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_start text, p_deleted boolean, p_parent integer, p_generation bigint, p_at bigint, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint) returns record language plpgsql volatile
 function instances_v1(p_now bigint DEFAULT NULL::bigint, OUT o_id uuid, OUT o_name text, OUT o_version text, OUT o_started_at bigint, OUT o_seen_at bigint, OUT o_generation bigint, OUT o_alive boolean, OUT o_awaited boolean) returns SETOF record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
@@ -418,12 +424,19 @@ function log_mark_v1(p_at bigint, p_segment bigint) returns bigint language sql 
 function log_rebased_v1(p_entries bigint[], p_at bigint) returns bigint[] language sql immutable parallel safe
 function log_wait_v1(p_entries bigint[], p_extra bigint, p_extra_at bigint, p_lack bigint) returns bigint language plpgsql immutable parallel safe
 function open_sweep_v1(p_policy integer, p_version integer, p_at bigint) returns void language plpgsql volatile
+function override_content_v1(p_content json, p_limit json) returns json language sql immutable
+function override_json_v1(p_override ration.override) returns json language sql stable
+function override_key_v1(p_content json, p_id text, p_attributes jsonb, OUT o_members text[], OUT o_key uuid) returns record language plpgsql stable
 function policy_keys_v1(p_shard integer, p_policy text, p_after uuid, p_limit integer, OUT o_policies integer[], OUT o_keys uuid[], OUT o_last uuid) returns record language plpgsql stable security definer set search_path=pg_catalog, pg_temp
+function put_kill_switch_v1(p_prefix text, p_lasts bigint, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_expires_at bigint, OUT o_policies integer, OUT o_generation bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function put_override_v1(p_id text, p_attributes jsonb, p_action text, p_limit json, p_n bigint, p_d bigint, p_capacity bigint, p_expires_at bigint, p_lasts bigint, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number bigint, OUT o_generation bigint, OUT o_members text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function put_policy_v1(p_id text, p_expected integer, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_start text, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_number integer, OUT o_version integer, OUT o_installed_at bigint, OUT o_generation bigint, OUT o_restarts text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function ready_v1(p_fast boolean, p_generation bigint) returns boolean language plpgsql stable
 function rebase_v1(p_place integer, p_shard integer, p_after uuid, p_rows integer, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_rebased integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function recover_v1(p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function release_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns boolean language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
+function remove_kill_switch_v1(p_prefix text, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_removed boolean, OUT o_generation bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function remove_override_v1(p_id text, p_attributes jsonb, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_generation bigint, OUT o_members text[]) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
 function report_shadow_v1(p_policy integer, p_version integer, p_decided bigint, p_denied bigint, p_first_at bigint, p_last_at bigint, p_keys uuid[], p_who text[], p_key_denied bigint[], p_key_first_at bigint[], p_key_last_at bigint[]) returns void language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function reset_bucket_v1(p_shard integer, p_policy text, p_attributes jsonb, p_to text, p_release boolean, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_released integer) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
@@ -507,6 +520,8 @@ function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigi
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_service: EXECUTE
 function decide_v1(integer, bigint, uuid[], uuid[], bigint[], boolean[], integer[], uuid[], integer[], integer[], bigint[], boolean[], bigint, text, bigint) to ration_service: EXECUTE
 function delete_policy_v1(text, integer, text, text, text, text, bigint) to ration_service: EXECUTE
+function expire_v1(bigint) to ration_operator: EXECUTE
+function expire_v1(bigint) to ration_service: EXECUTE
 function floor_div_v1(numeric, numeric) to ration_operator: EXECUTE
 function floor_div_v1(numeric, numeric) to ration_reader: EXECUTE
 function floor_div_v1(numeric, numeric) to ration_service: EXECUTE
@@ -535,11 +550,15 @@ function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_operator: EXECU
 function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_reader: EXECUTE
 function log_wait_v1(bigint[], bigint, bigint, bigint) to ration_service: EXECUTE
 function policy_keys_v1(integer, text, uuid, integer) to ration_service: EXECUTE
+function put_kill_switch_v1(text, bigint, text, text, text, text, bigint) to ration_service: EXECUTE
+function put_override_v1(text, jsonb, text, json, bigint, bigint, bigint, bigint, bigint, text, text, text, text, bigint) to ration_service: EXECUTE
 function put_policy_v1(text, integer, json, bigint, bigint, bigint, text, text, text, text, text, text, bigint) to ration_service: EXECUTE
 function rebase_v1(integer, integer, uuid, integer, text, text, text, text, bigint) to ration_service: EXECUTE
 function recover_v1(bigint) to ration_operator: EXECUTE
 function recover_v1(bigint) to ration_service: EXECUTE
 function release_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
+function remove_kill_switch_v1(text, text, text, text, text, bigint) to ration_service: EXECUTE
+function remove_override_v1(text, jsonb, text, text, text, text, bigint) to ration_service: EXECUTE
 function renew_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
 function report_shadow_v1(integer, integer, bigint, bigint, bigint, bigint, uuid[], text[], bigint[], bigint[], bigint[]) to ration_service: EXECUTE
 function reset_bucket_v1(integer, text, jsonb, text, boolean, text, text, text, text, bigint) to ration_service: EXECUTE
@@ -578,6 +597,7 @@ relation audit_head to ration_service: SELECT
 relation bucket_now to ration_operator: SELECT
 relation bucket_now to ration_reader: SELECT
 relation bucket_now to ration_service: SELECT
+relation kill_switch to ration_service: SELECT
 relation log_now to ration_operator: SELECT
 relation log_now to ration_reader: SELECT
 relation log_now to ration_service: SELECT

@@ -31,6 +31,7 @@ BEGIN
     SELECT i.o_version, i.o_installed_at INTO o_version, v_at
     FROM ration.install_version_v1(p_id, v_before.content, v_before.n, v_before.d, v_before.capacity, 'keep', NULL, true, NULL,
                                    o_generation, ration.clock_v1(p_now)) AS i;
+    PERFORM ration.follow_overrides_v1(v_before.number, p_actor, p_role, p_reason, p_request_id, o_generation, v_at);
     UPDATE ration.policy_set SET generation = o_generation;
     INSERT INTO ration.audit (at, actor, role, action, policy, version_before, version_after, before, reason, request_id)
     VALUES (v_at, p_actor, p_role, 'policy.deleted', p_id, v_before.version, o_version, v_before.content, p_reason, p_request_id);

@@ -57,13 +57,14 @@ BEGIN
 
     SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id;
     o_number := v_before.number;
-    o_version := coalesce(v_before.version, 0) + 1;
+    -- An override's limit counts its versions with its policy, whose version it is shown as.
+    o_version := coalesce(v_before.version + 1, (SELECT p.version FROM ration.policy AS p WHERE p.number = p_parent), 1);
     o_installed_at := greatest(p_at, v_before.installed_at);
-    v_anew := o_version = 1 OR p_balances IN ('reset', 'restart');
+    v_anew := v_before.number IS NULL OR p_balances IN ('reset', 'restart');
     v_units := p_capacity * p_d;
     v_idle := CASE p_start WHEN 'empty' THEN 0 ELSE v_units END;
     v_idle_at := o_installed_at;
-    IF o_version = 1 THEN
+    IF v_before.number IS NULL THEN
         INSERT INTO ration.policy (id, version, durability, algorithm, strict, span, mode, n, d, capacity, capacity_units,
                                    idle_balance, idle_at, since, parent, generation)
         VALUES (p_id, o_version, p_content ->> 'durability', v_algorithm, v_strict, v_span, v_mode, p_n, p_d, p_capacity, v_units,
@@ -86,7 +87,7 @@ BEGIN
         END IF;
         UPDATE ration.policy_version SET idle_balance = v_idle, idle_at = v_idle_at WHERE number = o_number AND version = o_version;
     END IF;
-    IF o_version > 1 THEN
+    IF v_before.number IS NOT NULL THEN
         UPDATE ration.policy
         SET version = o_version, durability = p_content ->> 'durability', algorithm = v_algorithm, strict = v_strict, span = v_span,
             mode = v_mode, n = p_n, d = p_d, capacity = p_capacity, capacity_units = v_units, idle_balance = v_idle,

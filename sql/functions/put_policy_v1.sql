@@ -6,7 +6,8 @@
 --        (o_version is the one in force, 0 when there is none; nothing was changed) | restart (the members o_restarts say which
 --        state the policy keeps, so that its balances could not be carried over: only p_balances restart does that; nothing
 --        was changed) | needs-reset (the policy was deleted, and what it kept counts no more: only reset and restart say so;
---        nothing was changed); number, version, instant and generation of what is in force now.
+--        nothing was changed) | overridden (a restart, and the overrides of the keys o_restarts are in its way; nothing was
+--        changed); number, version, instant and generation of what is in force now.
 -- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
 -- Clock: clock_timestamp(), read under the lock; the new version is never installed before the one it replaces.
 -- Locks: the row of ration.policy_set, first: policy changes are one after the other. Decisions wait for none of this.
@@ -49,6 +50,12 @@ BEGIN
             o_outcome := 'needs-reset';
             RETURN;
         END IF;
+    ELSIF v_lives AND p_balances = 'restart' THEN
+        o_restarts := ration.hindering_overrides_v1(o_number, p_content);
+        IF o_restarts IS NOT NULL THEN
+            o_outcome := 'overridden';
+            RETURN;
+        END IF;
     END IF;
 
     o_outcome := CASE WHEN v_lives THEN 'changed' ELSE 'created' END;
@@ -56,6 +63,7 @@ BEGIN
     SELECT i.o_number, i.o_version, i.o_installed_at INTO o_number, o_version, o_installed_at
     FROM ration.install_version_v1(p_id, p_content, p_n, p_d, p_capacity, coalesce(p_balances, 'keep'), p_start, false, NULL,
                                    o_generation, ration.clock_v1(p_now)) AS i;
+    PERFORM ration.follow_overrides_v1(o_number, p_actor, p_role, p_reason, p_request_id, o_generation, o_installed_at);
     UPDATE ration.policy_set SET generation = o_generation;
     INSERT INTO ration.audit (at, actor, role, action, policy, version_before, version_after, before, after, reason, request_id)
     VALUES (o_installed_at, p_actor, p_role, 'policy.' || o_outcome, p_id, v_before.version, o_version, v_before.content, p_content,
