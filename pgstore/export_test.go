@@ -18,6 +18,11 @@ func (s *Session) Rest() { s.usedAt = time.Time{} }
 // Work makes the connection one that has just been used.
 func (s *Session) Work() { s.usedAt = time.Now() }
 
+// DeleteAt is Delete at an instant of a test clock.
+func (s *Store) DeleteAt(ctx context.Context, removal policy.Removal, nowMicros int64) error {
+	return s.deleteAt(ctx, removal, nowMicros)
+}
+
 // PutAt is Put at an instant of a test clock.
 func (s *Store) PutAt(ctx context.Context, put policy.Put, nowMicros int64) (*policy.Installed, bool, error) {
 	return s.putAt(ctx, put, nowMicros)

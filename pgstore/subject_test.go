@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,6 +57,10 @@ func (s *subject) Install(
 	return installed, err
 }
 
+func (s *subject) Delete(ctx context.Context, id string, expected int, nowMicros int64) error {
+	return s.store.DeleteAt(ctx, policy.Removal{ID: id, Expected: expected, Author: policy.Author{Actor: "test"}}, nowMicros)
+}
+
 func (s *subject) Generation(ctx context.Context) (int64, error) {
 	generation, _, err := s.store.Load(ctx, 0)
 	return generation, err
@@ -63,7 +68,7 @@ func (s *subject) Generation(ctx context.Context) (int64, error) {
 
 func (s *subject) Policies(ctx context.Context) ([]*policy.Installed, error) {
 	_, installed, err := s.store.Load(ctx, 0)
-	return installed, err
+	return slices.DeleteFunc(installed, func(p *policy.Installed) bool { return p.Deleted }), err
 }
 
 func (s *subject) Clean(ctx context.Context, nowMicros int64) (deleted int, err error) {

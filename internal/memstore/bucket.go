@@ -1,6 +1,10 @@
 package memstore
 
-import "math/big"
+import (
+	"math/big"
+
+	"github.com/rationhq/ration/policy"
+)
 
 // full is a bucket that has never spent.
 func (l limit) full(nowMicros int64) bucket {
@@ -73,11 +77,16 @@ func (b bucket) remaining(l limit, nowMicros int64) int64 {
 }
 
 // crossed lets the bucket earn under the old version until the new one is in
-// force; then what it holds is rounded down to the new version's units and
-// clamped to the new capacity.
-func (b bucket) crossed(before, after limit, installedAtMicros int64) state {
+// force; then what it holds, or the same fraction of the new capacity, is
+// rounded down to the new version's units and clamped to the new capacity.
+func (b bucket) crossed(before, after limit, rule policy.Balances, installedAtMicros int64) state {
 	b = b.settled(before, installedAtMicros)
-	units := floor(new(big.Rat).Quo(b.tokens, after.unit))
+	held := b.tokens
+	if rule == policy.Scale {
+		fraction := new(big.Rat).Quo(held, before.capacity)
+		held = fraction.Mul(fraction, after.capacity)
+	}
+	units := floor(new(big.Rat).Quo(held, after.unit))
 	kept := new(big.Rat).Mul(new(big.Rat).SetInt(units), after.unit)
 	kept = least(kept, after.capacity)
 	if debt := new(big.Rat).Neg(after.capacity); kept.Cmp(debt) < 0 {

@@ -3,6 +3,8 @@ package memstore
 import (
 	"math/big"
 	"testing"
+
+	"github.com/rationhq/ration/policy"
 )
 
 // A debt cannot be made by the calls there are yet; the rule for carrying one
@@ -11,15 +13,22 @@ func TestDebtCrosses(t *testing.T) {
 	t.Parallel()
 	thirds := limit{capacity: tokens(10), rate: big.NewRat(1, 3), unit: big.NewRat(1, 3)}
 	halves := limit{capacity: tokens(2), rate: big.NewRat(1, 2), unit: big.NewRat(1, 2)}
-	for _, c := range []struct{ before, after *big.Rat }{
-		{big.NewRat(-1, 3), big.NewRat(-1, 2)}, // toward minus infinity
-		{big.NewRat(-1, 1), big.NewRat(-1, 1)},
-		{big.NewRat(-4, 3), big.NewRat(-3, 2)},
-		{big.NewRat(-9, 1), big.NewRat(-2, 1)}, // clamped
-		{big.NewRat(2, 3), big.NewRat(1, 2)},
-		{big.NewRat(9, 1), big.NewRat(2, 1)}, // clamped
+	for _, c := range []struct {
+		rule          policy.Balances
+		before, after *big.Rat
+	}{
+		{policy.Keep, big.NewRat(-1, 3), big.NewRat(-1, 2)}, // toward minus infinity
+		{policy.Keep, big.NewRat(-1, 1), big.NewRat(-1, 1)},
+		{policy.Keep, big.NewRat(-4, 3), big.NewRat(-3, 2)},
+		{policy.Keep, big.NewRat(-9, 1), big.NewRat(-2, 1)}, // clamped
+		{policy.Keep, big.NewRat(2, 3), big.NewRat(1, 2)},
+		{policy.Keep, big.NewRat(9, 1), big.NewRat(2, 1)},    // clamped
+		{policy.Scale, big.NewRat(10, 1), big.NewRat(2, 1)},  // full
+		{policy.Scale, big.NewRat(29, 3), big.NewRat(3, 2)},  // 29/15
+		{policy.Scale, big.NewRat(-1, 3), big.NewRat(-1, 2)}, // -1/15
+		{policy.Scale, big.NewRat(-10, 1), big.NewRat(-2, 1)},
 	} {
-		got, _ := bucket{tokens: c.before, atMicros: 7}.crossed(thirds, halves, 7).(bucket)
+		got, _ := bucket{tokens: c.before, atMicros: 7}.crossed(thirds, halves, c.rule, 7).(bucket)
 		if got.tokens.Cmp(c.after) != 0 || got.atMicros != 7 {
 			t.Errorf("%s became %s at %d, want %s at 7", c.before, got.tokens, got.atMicros, c.after)
 		}

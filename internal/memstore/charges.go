@@ -191,7 +191,7 @@ func (c charges) corrected(l limit, mark, charged, actual, nowMicros int64) (aft
 }
 
 // crossed keeps the counts as they are: they are compared with the new limit.
-func (c charges) crossed(_, _ limit, _ int64) state { return c }
+func (c charges) crossed(_, _ limit, _ policy.Balances, _ int64) state { return c }
 
 // same says whether no charge counts any more, and one made now would stand
 // where it would if there had been none.

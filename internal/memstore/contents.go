@@ -27,7 +27,7 @@ func (s *Store) Buckets() []Bucket {
 
 	all := make([]Bucket, 0, s.keys)
 	for _, held := range s.policies {
-		for key, kept := range held.keys {
+		for key, kept := range held.counted.keys {
 			b, ok := kept.(bucket)
 			if !ok {
 				continue
@@ -68,15 +68,22 @@ func (s *Store) Clean(_ context.Context, nowMicros int64) (deleted int, err erro
 		}
 	}
 	for _, held := range s.policies {
-		for key, kept := range held.keys {
-			if kept.same(held.idle, held.limit, nowMicros) {
-				delete(held.keys, key)
-				s.keys--
-				deleted++
-			}
-		}
+		deleted += s.drop(&held.counted, func(kept state) bool { return kept.same(held.idle, held.limit, nowMicros) })
+		deleted += s.drop(&held.slots, func(kept state) bool { return len(kept.(charges)) == 0 }) //nolint:forcetypeassert // slots are charges
 	}
 	return deleted, nil
+}
+
+// drop deletes the keys of which nothing has to be known, and says how many.
+func (s *Store) drop(from *shelf, needless func(state) bool) (deleted int) {
+	for key, kept := range from.keys {
+		if needless(kept) {
+			delete(from.keys, key)
+			deleted++
+		}
+	}
+	s.keys -= deleted
+	return deleted
 }
 
 // Lose is the crash of PostgreSQL: what the keys of fast policies hold is
@@ -89,15 +96,14 @@ func (s *Store) Lose(_ context.Context, nowMicros int64) error {
 
 	s.lostAtMicros = max(s.lostAtMicros, nowMicros)
 	for _, held := range s.policies {
-		if held.policy.Spec.Durability != policy.Fast || held.limit.algorithm == policy.Concurrency {
+		if held.policy.Deleted || held.policy.Spec.Durability != policy.Fast || held.limit.algorithm == policy.Concurrency {
 			continue
 		}
 		if held.policy.Spec.AfterLoss == policy.LossEmpty {
 			held.idle = held.limit.spent(held.idle, nowMicros)
 		}
-		s.keys -= len(held.keys)
-		clear(held.keys)
-		held.overflow = held.idle
+		s.drop(&held.counted, func(state) bool { return true })
+		held.counted.overflow = held.idle
 	}
 	return nil
 }

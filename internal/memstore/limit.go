@@ -50,12 +50,21 @@ type state interface {
 	resetMicros(l limit, nowMicros int64) int64
 
 	// crossed carries the state into the next version of its policy by the
-	// rule `keep`.
-	crossed(before, after limit, installedAtMicros int64) state
+	// rule keep or scale.
+	crossed(before, after limit, rule policy.Balances, installedAtMicros int64) state
 
 	// same says whether it gives the same answers as the idle state from the
 	// instant on, as long as the clock does not step back behind it.
 	same(idle state, l limit, nowMicros int64) bool
+}
+
+// begun is a key that was never charged, of a policy whose state begins at the
+// instant.
+func (l limit) begun(start policy.Start, nowMicros int64) state {
+	if start == policy.StartEmpty {
+		return l.spent(l.unspent(nowMicros), nowMicros)
+	}
+	return l.unspent(nowMicros)
 }
 
 // unspent is a key that was never charged, of a policy installed at the

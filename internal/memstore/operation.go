@@ -100,7 +100,7 @@ func (op *operation) onlySlots() bool {
 	for _, part := range op.charged {
 		switch {
 		case !part.priced:
-		case part.place.ledger.limit.algorithm == policy.Concurrency:
+		case part.place.ofSlots():
 			slots++
 		default:
 			return false
@@ -120,10 +120,13 @@ func (s *Store) settlePart(op *operation, part chargedPart, actual, nowMicros in
 	settled := policy.SettledPart{
 		Policy: held.policy.ID, Version: part.version, Charged: part.cost, Actual: part.cost,
 	}
-	if !part.priced || held.limit.algorithm == policy.Concurrency {
+	if !part.priced || part.place.ofSlots() {
 		return settled
 	}
 	settled.Actual = actual
+	if part.version < held.since {
+		return settled // what was charged went when the policy began anew, or ended
+	}
 	if op.verdict.AtMicros < s.lostAtMicros && held.policy.Spec.Durability == policy.Fast {
 		return settled // lost with all that was charged
 	}

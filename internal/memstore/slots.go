@@ -47,6 +47,9 @@ func (s *Store) RenewSlot(
 	return slot.mark, true, nil
 }
 
+// ofSlots says whether a place is of slots, whatever its policy keeps now.
+func (p place) ofSlots() bool { return p.shelf == &p.ledger.slots }
+
 // acquire hands out a slot of cost units at a place.
 func (s *Store) acquire(p place, before state, cost, nowMicros int64) (after state, slot policy.Slot) {
 	var id policy.SlotID
@@ -60,9 +63,9 @@ func (s *Store) acquire(p place, before state, cost, nowMicros int64) (after sta
 // slotsAt gives the slots of a place.
 func (s *Store) slotsAt(p place) charges {
 	if p.overflow {
-		return p.ledger.overflow.(charges) //nolint:forcetypeassert // slots are charges
+		return p.shelf.overflow.(charges) //nolint:forcetypeassert // slots are charges
 	}
-	return p.ledger.keys[p.key].(charges) //nolint:forcetypeassert // slots are charges
+	return p.shelf.keys[p.key].(charges) //nolint:forcetypeassert // slots are charges
 }
 
 // dropSlot forgets a slot.

@@ -18,7 +18,6 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/rationhq/ration/policy"
@@ -55,46 +54,6 @@ func New(entriesMax int) *Store {
 	}
 }
 
-// Install puts a change in force and returns the version that now is.
-// expected is the version the change replaces, 0 for a policy that does not
-// exist yet; a policy that stands at another version is a version-conflict
-// (CodeConflict). Content identical to the current version's is no change:
-// that version is returned. The change's Spec must be valid, as
-// policy.ParseChange leaves it, and must not be modified afterwards.
-//
-// nowMicros is the clock. A version is never in force earlier than the one it
-// replaces, whatever the clock says.
-func (s *Store) Install(
-	_ context.Context, id string, change *policy.Change, expected int, nowMicros int64,
-) (*policy.Installed, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	held := s.byID[id]
-	current := 0
-	if held != nil {
-		current = held.policy.Version
-	}
-	if current != expected {
-		return nil, &policy.Error{
-			Code: policy.CodeConflict, Reason: policy.ReasonVersionConflict,
-			Detail: fmt.Sprintf("policy %q is at version %d, not %d", id, current, expected),
-		}
-	}
-	switch {
-	case held == nil:
-		held = newLedger(int32(len(s.policies)+1), id, change.Spec, nowMicros) //nolint:gosec // a few policies, as memory is
-		s.policies = append(s.policies, held)
-		s.byID[id] = held
-	case held.policy.Spec.Equal(change.Spec):
-		return held.policy, nil
-	default:
-		held.replace(change.Spec, nowMicros)
-	}
-	s.generation++
-	return held.policy, nil
-}
-
 // Generation gives the number of the policy set, which every change raises.
 func (s *Store) Generation(context.Context) (int64, error) {
 	s.mu.Lock()
@@ -108,9 +67,11 @@ func (s *Store) Policies(context.Context) ([]*policy.Installed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	policies := make([]*policy.Installed, len(s.policies))
-	for i, held := range s.policies {
-		policies[i] = held.policy
+	policies := make([]*policy.Installed, 0, len(s.policies))
+	for _, held := range s.policies {
+		if !held.policy.Deleted {
+			policies = append(policies, held.policy)
+		}
 	}
 	return policies, nil
 }

@@ -20,13 +20,11 @@ func (a ask) String() string {
 	return fmt.Sprintf("policy %d key %d: %d × cost %d", a.slot, a.key, a.count, a.cost)
 }
 
-// durability is that of the ask's policy, see author.kind.
-func (a ask) durability() policy.Durability { return policy.Durability(a.slot % 2) }
-
 // decide is one call, on the right generation or on a stale one.
 type decide struct {
-	asks  []ask // all of one durability
-	stale bool
+	durability policy.Durability // of all the asks
+	asks       []ask
+	stale      bool
 }
 
 func (d decide) String() string {
@@ -34,17 +32,17 @@ func (d decide) String() string {
 	for i, a := range d.asks {
 		asks[i] = a.String()
 	}
-	name := "decide "
+	name := "decide " + d.durability.String() + " "
 	if d.stale {
-		name = "decide on a stale generation "
+		name += "on a stale generation "
 	}
 	return name + strings.Join(asks, ", ")
 }
 
 func (d decide) play(g *game) *difference {
 	// By ascending key, as a batch must be. Policies that a cut-down history
-	// no longer installs are left out.
-	asks := slices.DeleteFunc(slices.Clone(d.asks), func(a ask) bool { return !g.installed(a.slot) })
+	// no longer installs, or not as what they were, are left out.
+	asks := slices.DeleteFunc(slices.Clone(d.asks), func(a ask) bool { return !g.isBucket(a.slot, d.durability) })
 	if len(asks) == 0 {
 		return nil
 	}
@@ -79,7 +77,7 @@ func (d decide) ask(
 	g *game, asks []ask, store Store, of func(pair[*policy.Installed]) *policy.Installed, generation int64,
 ) (policy.Answers, error) {
 	batch := policy.Batch{
-		Durability: asks[0].durability(), Generation: generation, NowMicros: g.nowMicros,
+		Durability: d.durability, Generation: generation, NowMicros: g.nowMicros,
 		Asks: make([]policy.Ask, len(asks)),
 	}
 	if d.stale {
@@ -100,12 +98,13 @@ func (d decide) simpler() []step {
 	var variants []step
 	for i, a := range d.asks {
 		if len(d.asks) > 1 {
-			variants = append(variants, decide{asks: slices.Delete(slices.Clone(d.asks), i, i+1), stale: d.stale})
+			fewer := slices.Delete(slices.Clone(d.asks), i, i+1)
+			variants = append(variants, decide{durability: d.durability, asks: fewer, stale: d.stale})
 		}
 		if a.count > 1 {
 			fewer := slices.Clone(d.asks)
 			fewer[i].count = 1
-			variants = append(variants, decide{asks: fewer, stale: d.stale})
+			variants = append(variants, decide{durability: d.durability, asks: fewer, stale: d.stale})
 		}
 	}
 	return variants

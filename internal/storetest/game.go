@@ -47,8 +47,9 @@ type game struct {
 	nowMicros     int64
 	advisedMicros int64 // the last advised instant
 	generations   pair[int64]
-	policies      [slotsMax]pair[*policy.Installed] // nil: not installed
-	handedOut     []handedOut                       // in the order of acquiring
+	policies      [slotsMax]pair[*policy.Installed] // the newest versions; nil: never installed
+	deleted       [slotsMax]bool
+	handedOut     []handedOut // in the order of acquiring
 }
 
 // play plays a history from its beginning to the first difference, nil when
@@ -104,9 +105,26 @@ func (g *game) policyID(slot int) string {
 // key is a key of a slot's policy.
 func (g *game) key(slot, key int) policy.Key { return keyOf(g.policyID(slot), strconv.Itoa(key)) }
 
-// installed says whether a slot has a policy, which a cut-down history may
-// have left out.
-func (g *game) installed(slot int) bool { return g.policies[slot].model != nil }
+// installed says whether a slot has a policy in force, which a cut-down history
+// may have left out.
+func (g *game) installed(slot int) bool { return g.policies[slot].model != nil && !g.deleted[slot] }
+
+// isBucket says whether it is a token bucket of a durability.
+func (g *game) isBucket(slot int, durability policy.Durability) bool {
+	if !g.installed(slot) {
+		return false
+	}
+	spec := g.policies[slot].model.Spec
+	return spec.Limit.Algorithm == policy.TokenBucket && spec.Durability == durability
+}
+
+// version is the version in force of a slot's policy, 0 when there is none.
+func (g *game) version(slot int) int {
+	if !g.installed(slot) {
+		return 0
+	}
+	return g.policies[slot].model.Version
+}
 
 // slotOf finds the slot of a policy in one of the stores.
 func (g *game) slotOf(number int32, of func(pair[*policy.Installed]) *policy.Installed) int {

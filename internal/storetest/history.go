@@ -51,6 +51,7 @@ type author struct {
 	random     *rand.Rand
 	pace       pace
 	slots      [slotsMax]shape // what each slot's policy is at this point
+	gone       [slotsMax]bool  // and whether it was deleted
 	operations []claim         // by the number of the operation id, from 1: as first asked
 	settled    settle          // the last one
 }
@@ -61,7 +62,7 @@ func newHistory(seed uint64, steps int, p pace) history {
 	a := author{random: rand.New(rand.NewPCG(seed, 0)), pace: p}
 	h := history{seed: seed, steps: make([]step, 0, steps)}
 	for slot := range a.slots {
-		a.slots[slot] = a.kind(slot)
+		a.slots[slot] = a.firstKind(slot)
 	}
 	for slot := range min(slotsMax, steps) {
 		h.steps = append(h.steps, a.install(slot))
@@ -81,20 +82,20 @@ func (a *author) next() step {
 	switch percent = a.random.IntN(100); {
 	case percent < 25:
 		return a.batch()
-	case percent < 55:
+	case percent < 54:
 		return a.call()
-	case percent < 62:
+	case percent < 61:
 		return a.settle()
-	case percent < 68:
+	case percent < 67:
 		return a.endOrRenew()
-	case percent < 83:
+	case percent < 81:
 		return a.move()
-	case percent < 95:
+	case percent < 92:
 		return followAdvice{offMicros: int64(a.random.IntN(3) - 1)}
-	case percent < 96:
+	case percent < 93:
 		return lose{}
 	default:
-		return a.install(a.random.IntN(slotsMax))
+		return a.change(a.random.IntN(slotsMax))
 	}
 }
 
@@ -106,23 +107,16 @@ func (a *author) move() step {
 	return moveClock{byMicros: int64(a.magnitude(1, 1<<forwardBits))}
 }
 
-// install makes up the next version of a slot's policy.
-func (a *author) install(slot int) step {
-	next := install{slot: slot, shape: a.shape(a.slots[slot])}
-	next.wrongVersion = a.slots[slot].capacity > 0 && a.random.IntN(20) == 0 // never the first
-	if !next.wrongVersion {
-		a.slots[slot] = next.shape
-	}
-	return next
-}
-
-// batch makes up a call on token buckets.
+// batch makes up a call on token buckets of one durability.
 func (a *author) batch() step {
-	call := decide{stale: a.random.IntN(50) == 0}
-	parity := a.random.IntN(2) // a batch is of one durability
+	call := decide{durability: policy.Durability(a.random.IntN(2)), stale: a.random.IntN(50) == 0}
+	buckets := a.buckets(call.durability)
+	if len(buckets) == 0 {
+		return a.call()
+	}
 	taken := map[[2]int]bool{}
 	for range 1 + a.random.IntN(asksMax) {
-		slot, key := 2*a.random.IntN(bucketSlots/2)+parity, a.random.IntN(keysMax)
+		slot, key := buckets[a.random.IntN(len(buckets))], a.random.IntN(keysMax)
 		if taken[[2]int{slot, key}] {
 			continue // no key occurs twice
 		}
@@ -132,6 +126,16 @@ func (a *author) batch() step {
 		})
 	}
 	return call
+}
+
+// buckets are the slots of token buckets of a durability.
+func (a *author) buckets(durability policy.Durability) (slots []int) {
+	for slot, s := range a.slots {
+		if !a.gone[slot] && s.algorithm == policy.TokenBucket && s.durability == durability {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
 }
 
 // count makes up how many callers ask.

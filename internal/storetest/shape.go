@@ -8,11 +8,12 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// The slots of a history: one policy each. The first ones are token buckets,
-// which both paths of a store decide; of the others there is one of each kind.
+// The slots of a history: one policy each. The first ones begin as token
+// buckets, which both paths of a store decide; of the others there is one of
+// each kind.
 const (
 	bucketSlots = 4 // the odd ones are durable
-	slotsMax    = bucketSlots + 5
+	slotsMax    = bucketSlots + len(windowKinds)
 )
 
 // Ends of what can be installed.
@@ -28,7 +29,7 @@ const (
 )
 
 // shape is what a history says of a version. Algorithm, strictness,
-// durability and the window are the slot's, the same in every version.
+// durability and the window are the kind, which says what state is kept.
 type shape struct {
 	algorithm  policy.Algorithm
 	strict     bool
@@ -71,22 +72,35 @@ func (s shape) change() (*policy.Change, error) {
 	return change, err
 }
 
-// kind makes up what all versions of a slot have in common.
-func (a *author) kind(slot int) shape {
+// sameKind says whether two shapes keep their state alike.
+func (s shape) sameKind(other shape) bool {
+	return s.algorithm == other.algorithm && s.strict == other.strict && s.durability == other.durability &&
+		(s.spanMicros == other.spanMicros || s.algorithm == policy.Concurrency)
+}
+
+// firstKind makes up what a slot's first version keeps: among them there is one
+// of each.
+func (a *author) firstKind(slot int) shape {
 	if slot < bucketSlots {
-		return shape{durability: ask{slot: slot}.durability()}
+		return shape{durability: policy.Durability(slot % 2)}
 	}
-	made := [...]shape{
-		{algorithm: policy.FixedWindow},
-		{algorithm: policy.SlidingWindowCounter},
-		{algorithm: policy.SlidingWindowCounter, strict: true},
-		{algorithm: policy.SlidingWindowLog},
-		{algorithm: policy.Concurrency},
-	}[slot-bucketSlots]
+	made := windowKinds[slot-bucketSlots]
 	made.durability = policy.Durability(a.random.IntN(2))
 	made.spanMicros = a.span()
 	return made
 }
+
+// windowKinds are all that is kept but token buckets.
+var windowKinds = [...]shape{
+	{algorithm: policy.FixedWindow},
+	{algorithm: policy.SlidingWindowCounter},
+	{algorithm: policy.SlidingWindowCounter, strict: true},
+	{algorithm: policy.SlidingWindowLog},
+	{algorithm: policy.Concurrency},
+}
+
+// kind makes up what a version keeps that begins anew.
+func (a *author) kind() shape { return a.firstKind(a.random.IntN(slotsMax)) }
 
 // span makes up a window: ordinary ones, and ones that 60 segments, seconds or
 // days do not divide.
@@ -105,7 +119,7 @@ func (a *author) shape(last shape) shape {
 	if a.random.IntN(5) == 0 {
 		next.mode = policy.Shadow
 	}
-	if next.durability == policy.Fast {
+	if next.afterLoss = policy.LossIdle; next.durability == policy.Fast {
 		next.afterLoss = policy.AfterLoss(a.random.IntN(2))
 	}
 	if next.algorithm == policy.TokenBucket {

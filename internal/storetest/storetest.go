@@ -21,11 +21,16 @@ import (
 type Store interface {
 	// Install puts a change of the policy id in force. expected is the version
 	// it replaces, 0 to create; another version is a version-conflict. Content
-	// identical to the current version's returns that version and changes
-	// nothing.
+	// identical to the current version's, with state that does not begin anew,
+	// returns that version and changes nothing. What needs a restart or a reset
+	// and does not say so is policy-invalid.
 	Install(
 		ctx context.Context, id string, change *policy.Change, expected int, nowMicros int64,
 	) (*policy.Installed, error)
+
+	// Delete ends a policy with a tombstone, its next version. expected is the
+	// version in force; another one, or none, is a version-conflict.
+	Delete(ctx context.Context, id string, expected int, nowMicros int64) error
 
 	// Generation gives the number of the policy set. Every change raises it.
 	Generation(ctx context.Context) (int64, error)
