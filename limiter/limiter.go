@@ -17,6 +17,7 @@ import (
 type Config struct {
 	NewSession         func() Session // one for each lane
 	Policies           Policies
+	InForce            InForce
 	Lanes              int           // lanes of each kind, at least 1: asks and claims, fast and durable
 	QueueMax           int           // calls that may wait in one lane; beyond it the answer is overloaded at once
 	BatchAsksMax       int           // keys in one call of the store, 1 to BatchAsksBound
@@ -33,8 +34,8 @@ const BatchAsksBound = 1024
 // check finds what New cannot work with.
 func (c *Config) check() error {
 	switch {
-	case c.NewSession == nil || c.Policies == nil || c.Logger == nil || c.Metrics == nil:
-		return errors.New("limiter: sessions, policies, logger and metrics are required")
+	case c.NewSession == nil || c.Policies == nil || c.InForce == nil || c.Logger == nil || c.Metrics == nil:
+		return errors.New("limiter: sessions, policies, who is told of them, logger and metrics are required")
 	case c.Lanes < 1 || c.QueueMax < 1 || c.DecisionTimeout <= 0:
 		return errors.New("limiter: lanes, queue and decision timeout must be positive")
 	case c.OperationRetention < time.Microsecond:

@@ -33,6 +33,21 @@ type inForce struct {
 	other    func() *policyCounters // of policies that are not in force
 }
 
+// numbered gives the policies of a set by number, the limits of their
+// overrides among them.
+func numbered(set *policy.Set) map[int32]*policy.Installed {
+	all := make(map[int32]*policy.Installed, len(set.Policies()))
+	for _, installed := range set.Policies() {
+		all[installed.Number] = installed
+		for _, override := range installed.Overrides {
+			if override.Limited != nil {
+				all[override.Limited.Number] = override.Limited
+			}
+		}
+	}
+	return all
+}
+
 // countersOf gives the counters of a policy in any version.
 func (f *inForce) countersOf(installed *policy.Installed) *policyCounters {
 	if known := f.numbered[installed.Number]; known != nil {
@@ -46,6 +61,7 @@ type follower struct {
 	source  Policies
 	log     *slog.Logger
 	metrics *Metrics
+	tell    InForce
 	current atomic.Pointer[inForce]
 	kick    chan struct{} // holds one wish to look
 
@@ -71,6 +87,7 @@ func newFollower(config *Config) *follower {
 		source:    config.Policies,
 		log:       config.Logger,
 		metrics:   config.Metrics,
+		tell:      config.InForce,
 		kick:      make(chan struct{}, 1),
 		next:      newLook(),
 		installed: make(map[int32]*policy.Installed),
@@ -146,14 +163,13 @@ func (f *follower) load(ctx context.Context) error {
 	if generation == f.known && f.current.Load() != nil {
 		return nil
 	}
+	arrived := f.arrivals(changed)
 	f.known = generation
 	for _, installed := range changed {
 		f.installed[installed.Number] = installed
 	}
 	set := policy.Compile(generation, slices.Collect(maps.Values(f.installed)))
-	f.current.Store(&inForce{
-		Set: set, numbered: maps.Clone(f.installed), counters: f.metrics.installed(set), other: f.metrics.other,
-	})
+	f.enforce(&inForce{Set: set, numbered: numbered(set), counters: f.metrics.installed(set), other: f.metrics.other}, arrived)
 	f.log.InfoContext(ctx, "policies in force", "generation", generation, "policies", len(f.installed), "changed", len(changed))
 	return nil
 }

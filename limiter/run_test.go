@@ -64,23 +64,24 @@ func TestAConfigurationIsChecked(t *testing.T) {
 	}
 	s := newStore()
 	good := limiter.Config{
-		NewSession: s.newSession, Policies: s, Lanes: 1, QueueMax: 1, BatchAsksMax: 1024,
+		NewSession: s.newSession, Policies: s, InForce: func(int64, []int64) {}, Lanes: 1, QueueMax: 1, BatchAsksMax: 1024,
 		DecisionTimeout: timeout, OperationRetention: retention, Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
 	}
 	if _, err := limiter.New(good); err != nil {
 		t.Errorf("the good one: %v", err)
 	}
 	for name, spoil := range map[string]func(*limiter.Config){
-		"no sessions":   func(c *limiter.Config) { c.NewSession = nil },
-		"no policies":   func(c *limiter.Config) { c.Policies = nil },
-		"no logger":     func(c *limiter.Config) { c.Logger = nil },
-		"no metrics":    func(c *limiter.Config) { c.Metrics = nil },
-		"no lanes":      func(c *limiter.Config) { c.Lanes = 0 },
-		"no queue":      func(c *limiter.Config) { c.QueueMax = 0 },
-		"no time":       func(c *limiter.Config) { c.DecisionTimeout = 0 },
-		"no retention":  func(c *limiter.Config) { c.OperationRetention = 0 },
-		"no batch":      func(c *limiter.Config) { c.BatchAsksMax = 0 },
-		"a large batch": func(c *limiter.Config) { c.BatchAsksMax = 1025 },
+		"no sessions":    func(c *limiter.Config) { c.NewSession = nil },
+		"no policies":    func(c *limiter.Config) { c.Policies = nil },
+		"nobody to tell": func(c *limiter.Config) { c.InForce = nil },
+		"no logger":      func(c *limiter.Config) { c.Logger = nil },
+		"no metrics":     func(c *limiter.Config) { c.Metrics = nil },
+		"no lanes":       func(c *limiter.Config) { c.Lanes = 0 },
+		"no queue":       func(c *limiter.Config) { c.QueueMax = 0 },
+		"no time":        func(c *limiter.Config) { c.DecisionTimeout = 0 },
+		"no retention":   func(c *limiter.Config) { c.OperationRetention = 0 },
+		"no batch":       func(c *limiter.Config) { c.BatchAsksMax = 0 },
+		"a large batch":  func(c *limiter.Config) { c.BatchAsksMax = 1025 },
 	} {
 		spoilt := good
 		spoil(&spoilt)
