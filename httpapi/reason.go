@@ -56,6 +56,8 @@ func reasonInfo(reason policy.Reason, code policy.Code) (status int, title strin
 		return http.StatusConflict, "Live slots are held"
 	case policy.ReasonStoreUnavailable:
 		return http.StatusServiceUnavailable, "The store gives no answer"
+	case policy.ReasonIssuerUnavailable:
+		return http.StatusServiceUnavailable, "The issuer gives no answer"
 	case policy.ReasonOverloaded:
 		return http.StatusServiceUnavailable, "Overloaded"
 	case reasonMethodNotAllowed:

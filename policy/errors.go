@@ -40,6 +40,7 @@ const (
 	ReasonOperationInProgress Reason = "operation-in-progress" // CodeConflict: the same operation is being decided; ask again in a second
 	ReasonSlotsHeld           Reason = "slots-held"            // CodeConflict: a reset would take live slots from the work that holds them
 	ReasonStoreUnavailable    Reason = "store-unavailable"     // CodeUnavailable
+	ReasonIssuerUnavailable   Reason = "issuer-unavailable"    // CodeUnavailable: who issues bearer tokens was not found yet
 	ReasonOverloaded          Reason = "overloaded"            // CodeOverloaded
 	ReasonUnauthenticated     Reason = "unauthenticated"       // CodeUnauthenticated: no credential, or none that holds
 	ReasonForbidden           Reason = "forbidden"             // CodeForbidden: the caller's role is not enough

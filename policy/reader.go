@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// pathDepthMax is the depth of the deepest member, /costs/operations/{name}:
+// pathDepthMax is the depth of the deepest member, /clients/{n}/gateway/accounts/{n}:
 // tables of members do not recurse.
-const pathDepthMax = 3
+const pathDepthMax = 5
 
 // reader reads one JSON document strictly and collects every fault it finds.
 // A fault of form (syntax, type, an unknown, duplicate, missing or null
