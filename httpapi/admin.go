@@ -16,6 +16,13 @@ type Policies interface {
 	// content as in force installs nothing: changed is false.
 	Put(ctx context.Context, put policy.Put) (inForce *policy.Installed, changed bool, err error)
 
+	// DryRun tells what Put would do, with the same errors, and does nothing.
+	DryRun(ctx context.Context, put policy.Put) (*policy.DryRun, error)
+
+	// Delete ends a policy with a tombstone, which it gives. Where the version in
+	// force is not removal.Expected it fails with version-conflict.
+	Delete(ctx context.Context, removal policy.Removal) (tombstone *policy.Installed, err error)
+
 	// Get gives the version in force; not-found when there is none.
 	Get(ctx context.Context, id string) (*policy.Installed, error)
 
@@ -34,31 +41,52 @@ type Policies interface {
 // AdminConfig is what the admin listener needs.
 type AdminConfig struct {
 	Site
-	Policies  Policies
-	Audit     Audit
-	Operators Authenticator // nil: whoever reaches the listener may do everything
-	Actor     string        // who the audit says they are then
+	Policies      Policies
+	Keys          Keys
+	Audit         Audit
+	Installations Installations
+	Stores        Stores
+	Stopping      <-chan struct{} // closed when the listener is to close: then nobody waits on; nil: never
+	Operators     Authenticator   // nil: whoever reaches the listener may do everything
+	Actor         string          // who the audit says they are then
 }
 
 // admin serves operators.
 type admin struct {
 	*Site
-	policies  Policies
-	audit     Audit
-	operators Authenticator
-	actor     string
+	policies      Policies
+	keys          Keys
+	audit         Audit
+	installations Installations
+	installWaits  chan struct{} // one for each caller who waits
+	stores        Stores
+	stopping      <-chan struct{}
+	operators     Authenticator
+	actor         string
 }
 
 // NewAdmin makes the handler of the admin listener: policies and their
-// versions under /v1/policies, and the audit.
+// versions under /v1/policies and where they are in force, the audit, and the
+// store.
 func NewAdmin(config AdminConfig) http.Handler {
-	a := &admin{Site: config.withDefaults(), policies: config.Policies, audit: config.Audit, operators: config.Operators, actor: config.Actor}
+	a := &admin{
+		Site: config.withDefaults(), policies: config.Policies, keys: config.Keys, audit: config.Audit,
+		installations: config.Installations, installWaits: make(chan struct{}, installWaitsMax), stores: config.Stores,
+		stopping: config.Stopping, operators: config.Operators, actor: config.Actor,
+	}
 	router := a.router()
 	a.routeGet(router, "/v1/policies", policy.Viewer, a.listPolicies)
 	a.routeGet(router, "/v1/policies/{policyId}", policy.Viewer, a.getPolicy)
 	a.route(router, http.MethodPut, "/v1/policies/{policyId}", policy.Operator, a.putPolicy)
+	a.route(router, http.MethodDelete, "/v1/policies/{policyId}", policy.Admin, a.deletePolicy)
+	a.route(router, http.MethodPost, "/v1/policies/{policyId}/rollback", policy.Operator, a.rollbackPolicy)
 	a.routeGet(router, "/v1/policies/{policyId}/versions", policy.Viewer, a.listVersions)
 	a.routeGet(router, "/v1/policies/{policyId}/versions/{version}", policy.Viewer, a.getVersion)
+	a.routeGet(router, "/v1/policies/{policyId}/installations", policy.Viewer, a.getInstallations)
+	a.routeGet(router, "/v1/buckets", policy.Operator, a.getBuckets)
+	a.route(router, http.MethodPost, "/v1/buckets/reset", policy.Operator, a.resetBucket)
+	a.route(router, http.MethodPost, "/v1/buckets/rebase", policy.Operator, a.rebaseBuckets)
 	a.routeGet(router, "/v1/audit", policy.Viewer, a.listAudit)
+	a.routeGet(router, "/v1/stores", policy.Viewer, a.listStores)
 	return router
 }

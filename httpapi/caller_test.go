@@ -47,8 +47,13 @@ var adminRoutes = map[string]policy.Role{
 	"GET /v1/policies":                               policy.Viewer,
 	"GET /v1/policies/{policyId}":                    policy.Viewer,
 	"PUT /v1/policies/{policyId}":                    policy.Operator,
+	"DELETE /v1/policies/{policyId}":                 policy.Admin,
+	"POST /v1/policies/{policyId}/rollback":          policy.Operator,
 	"GET /v1/policies/{policyId}/versions":           policy.Viewer,
 	"GET /v1/policies/{policyId}/versions/{version}": policy.Viewer,
+	"GET /v1/buckets":                                policy.Operator,
+	"POST /v1/buckets/reset":                         policy.Operator,
+	"POST /v1/buckets/rebase":                        policy.Operator,
 	"GET /v1/audit":                                  policy.Viewer,
 }
 

@@ -9,19 +9,41 @@ import (
 )
 
 // putPolicy installs a version of a policy: 201 when it is the first, 200 when
-// it replaces one or changes nothing. The answer is the whole stored form,
-// completed with the defaults, and carries its ETag although that form is not
-// byte for byte what was sent.
+// it replaces one or changes nothing, 202 to a caller who waited in vain for it
+// to be in force everywhere. The answer is the whole stored form, completed with
+// the defaults, and carries its ETag although that form is not byte for byte
+// what was sent.
 func (a *admin) putPolicy(w http.ResponseWriter, r *http.Request) (int, error) {
-	put, err := a.readPut(r)
+	return a.change(w, r, a.readPut)
+}
+
+// change makes the change that read gives, or only tries it.
+func (a *admin) change(w http.ResponseWriter, r *http.Request, read func(*http.Request) (policy.Put, error)) (int, error) {
+	query, err := readQuery(r, dryRun, waitForInstall)
+	if err != nil {
+		return 0, err
+	}
+	dry, err := readDryRun(query)
+	if err != nil {
+		return 0, err
+	}
+	wait, err := a.beginInstallWait(query)
+	if err != nil {
+		return 0, err
+	}
+	defer wait.end()
+	put, err := read(r)
 	if err != nil {
 		return 0, err
 	}
 	put.Author = authorOf(r)
+	if dry {
+		return a.tryPut(w, r, put)
+	}
 
-	installed, changed, err := a.install(r, put)
+	installed, changed, err := a.policies.Put(r.Context(), put)
 	if err != nil {
-		return 0, err
+		return 0, a.withCurrentVersion(r, put.ID, err)
 	}
 	w.Header().Set("Etag", entityTag(installed.Version))
 	w.Header().Set("Content-Location", "/v1/policies/"+installed.ID)
@@ -30,19 +52,12 @@ func (a *admin) putPolicy(w http.ResponseWriter, r *http.Request) (int, error) {
 		w.Header().Set("Location", "/v1/policies/"+installed.ID)
 		status = http.StatusCreated
 	}
-	return a.writeJSON(w, r, status, append(appendVersion(nil, installed, put.Change.Warnings), '\n')), nil
+	return a.writeChange(w, r, wait, status, append(appendVersion(nil, installed, put.Change.Warnings), '\n')), nil
 }
 
 // readPut reads the request: its id and change, and as Expected the version it
 // may replace.
 func (a *admin) readPut(r *http.Request) (policy.Put, error) {
-	query, err := readQuery(r, "dryRun", "waitForInstall")
-	if err != nil {
-		return policy.Put{}, err
-	}
-	if len(query) > 0 {
-		return policy.Put{}, notYet("dryRun and waitForInstall are not built yet; nothing was installed.")
-	}
 	id := r.PathValue("policyId")
 	if err := policy.ValidID(id); err != nil {
 		return policy.Put{}, err
@@ -112,17 +127,18 @@ func (a *admin) expectedVersion(r *http.Request, id string, match tags) (int, er
 	return 0, &versionConflictError{cause: newVersionConflict(), current: current}
 }
 
-// install puts, and tells a conflict which version is in force.
-func (a *admin) install(r *http.Request, put policy.Put) (*policy.Installed, bool, error) {
-	installed, changed, err := a.policies.Put(r.Context(), put)
-	if conflict, ok := errors.AsType[*policy.Error](err); ok && conflict.Reason == policy.ReasonVersionConflict {
-		current, readErr := a.currentVersion(r, put.ID)
-		if readErr != nil {
-			return installed, false, readErr
-		}
-		return installed, false, &versionConflictError{cause: conflict, current: current}
+// withCurrentVersion tells a conflict which version is in force; every other
+// error stays what it is.
+func (a *admin) withCurrentVersion(r *http.Request, id string, err error) error {
+	conflict, ok := errors.AsType[*policy.Error](err)
+	if !ok || conflict.Reason != policy.ReasonVersionConflict {
+		return err
 	}
-	return installed, changed, err
+	current, readErr := a.currentVersion(r, id)
+	if readErr != nil {
+		return readErr
+	}
+	return &versionConflictError{cause: conflict, current: current}
 }
 
 // currentVersion is the version in force, 0 when there is none.

@@ -10,23 +10,22 @@ import (
 // appendVersion appends the JSON of a policy version: what it is, then the
 // stored members as they are, then the warnings of the change that made it,
 // which are not kept.
-func appendVersion(dst []byte, installed *policy.Installed, warnings []policy.Fault) []byte {
+func appendVersion(dst []byte, installed *policy.Installed, warnings []policy.Warning) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendString(dst, installed.ID)
 	dst = append(dst, `,"version":`...)
 	dst = strconv.AppendInt(dst, int64(installed.Version), 10)
 	dst = append(dst, `,"installedAt":`...)
 	dst = appendInstant(dst, installed.InstalledAtMicros)
+	if installed.Deleted {
+		dst = append(dst, `,"deleted":true`...)
+	}
 	if stored := installed.Spec.JSON(); len(stored) > len("{}") {
 		dst = append(dst, ',')
 		dst = append(dst, stored[1:len(stored)-1]...)
 	}
 	if len(warnings) > 0 {
-		shown := make([]faultMember, len(warnings))
-		for i, warning := range warnings {
-			shown[i] = faultMember{Pointer: fragment(warning.Pointer), Detail: warning.Detail}
-		}
-		encoded, _ := json.Marshal(shown) //nolint:errchkjson // text always encodes
+		encoded, _ := json.Marshal(warningMembers(warnings)) //nolint:errchkjson // text always encodes
 		dst = append(dst, `,"warnings":`...)
 		dst = append(dst, encoded...)
 	}

@@ -173,6 +173,7 @@ type stubPolicies struct {
 	mu       sync.Mutex
 	versions map[string][]*policy.Installed
 	puts     []policy.Put
+	removals []policy.Removal
 }
 
 func (s *stubPolicies) Put(_ context.Context, put policy.Put) (*policy.Installed, bool, error) {

@@ -13,13 +13,13 @@ func (l *Limiter) AwaitLoaded(ctx context.Context) error {
 }
 
 // Await waits until a version of a policy, or a later one, is in force in this
-// instance; its error is the context's. The store decides under the version
+// instance, or with a tombstone none; its error is the context's. The store decides under the version
 // from COMMIT on; what an instance may lack until then is knowing which
 // requests it matches.
 func (l *Limiter) Await(ctx context.Context, installed *policy.Installed) error {
 	return l.policies.await(ctx, func(set *inForce) bool {
 		known, found := set.Lookup(installed.ID)
-		return found && known.Version >= installed.Version
+		return found && known.Version >= installed.Version || !found && installed.Deleted
 	})
 }
 

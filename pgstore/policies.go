@@ -26,36 +26,48 @@ func (s *Store) Put(ctx context.Context, put policy.Put) (installed *policy.Inst
 
 // putAt is Put at an instant of a test clock; 0 in production.
 func (s *Store) putAt(ctx context.Context, put policy.Put, nowMicros int64) (installed *policy.Installed, changed bool, err error) {
-	err = s.control(ctx, "install a policy", func(ctx context.Context, tx pgx.Tx) error {
-		limit := &put.Change.Spec.Limit
-		var outcome string
-		var version int
-		var restarts []string
-		rate := limit.Rate
-		if limit.Algorithm != policy.TokenBucket {
-			rate = policy.Rate{N: 1, D: 1} // its tokens are its units
-		}
-		err := tx.QueryRow(ctx, `
-			SELECT r.o_outcome, r.o_version, r.o_restarts
-			FROM ration.put_policy_v1($1, $2, $3::json, $4, $5, $6, $7, nullif($8, ''), $9, $10, $11, $12, nullif($13::bigint, 0)) AS r`,
-			put.ID, put.Expected, string(put.Change.Spec.JSON()), rate.N, rate.D, limit.Capacity,
-			put.Change.Balances.String(), put.Change.Start.String(), put.Actor, put.Role.String(), put.Change.Reason, put.RequestID,
-			nowMicros).Scan(&outcome, &version, &restarts)
-		switch {
-		case err != nil:
-			return err
-		case outcome == "conflict":
-			return versionConflict("The policy's version in force is not the one that this change replaces.")
-		case outcome == "restart":
-			return needsRestart(restarts)
-		case outcome == "needs-reset":
-			return needsReset()
-		}
-		changed = outcome != "unchanged"
-		installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", put.ID, version))
+	err = s.control(ctx, "install a policy", func(ctx context.Context, tx pgx.Tx) (err error) {
+		installed, changed, err = putIn(ctx, tx, put, nowMicros)
 		return err
 	})
 	return installed, changed, err
+}
+
+// putIn is Put within a transaction, which an error ends without any change.
+func putIn(ctx context.Context, tx pgx.Tx, put policy.Put, nowMicros int64) (installed *policy.Installed, changed bool, err error) {
+	limit := &put.Change.Spec.Limit
+	var outcome string
+	var version int
+	var restarts []string
+	rate := storedRate(limit)
+	err = tx.QueryRow(ctx, `
+		SELECT r.o_outcome, r.o_version, r.o_restarts
+		FROM ration.put_policy_v1($1, $2, $3::json, $4, $5, $6, $7, nullif($8, ''), $9, $10, $11, $12, nullif($13::bigint, 0)) AS r`,
+		put.ID, put.Expected, string(put.Change.Spec.JSON()), rate.N, rate.D, limit.Capacity,
+		put.Change.Balances.String(), put.Change.Start.String(), put.Actor, put.Role.String(), put.Change.Reason, put.RequestID,
+		nowMicros).Scan(&outcome, &version, &restarts)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case outcome == "conflict":
+		return nil, false, versionConflict("The policy's version in force is not the one that this change replaces.")
+	case outcome == "restart":
+		return nil, false, needsRestart(restarts)
+	case outcome == "needs-reset":
+		return nil, false, needsReset()
+	}
+	changed = outcome != "unchanged"
+	installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", put.ID, version))
+	return installed, changed, err
+}
+
+// storedRate is the rate of a limit as it is stored: of one that is no token
+// bucket, tokens are the units.
+func storedRate(limit *policy.Limit) policy.Rate {
+	if limit.Algorithm != policy.TokenBucket {
+		return policy.Rate{N: 1, D: 1}
+	}
+	return limit.Rate
 }
 
 // Delete ends a policy with a tombstone, its next version, and its audit row,

@@ -14,9 +14,9 @@ import (
 // milliseconds; without it the next poll does.
 const promptMax = 2 * time.Second
 
-// promptPolicies are the store's policies, with a Put that answers when this
-// very instance matches by the new version: whoever installs a policy and then
-// asks for a decision is answered by it.
+// promptPolicies are the store's policies, with changes that are answered when
+// this very instance matches by them: whoever installs a policy and then asks
+// for a decision is answered by it.
 type promptPolicies struct {
 	*pgstore.Store
 
@@ -34,6 +34,26 @@ func (p *promptPolicies) Put(ctx context.Context, put policy.Put) (installed *po
 	if err != nil {
 		return nil, false, err
 	}
+	p.await(ctx, installed)
+	return installed, changed, nil
+}
+
+// Delete ends a policy in the store and waits until nothing is matched by it
+// here.
+func (p *promptPolicies) Delete(ctx context.Context, removal policy.Removal) (tombstone *policy.Installed, err error) {
+	if err := p.Store.Delete(ctx, removal); err != nil {
+		return nil, err
+	}
+	tombstone, err = p.Version(ctx, removal.ID, removal.Expected+1)
+	if err != nil {
+		return nil, err
+	}
+	p.await(ctx, tombstone)
+	return tombstone, nil
+}
+
+// await waits until a version is in force here.
+func (p *promptPolicies) await(ctx context.Context, installed *policy.Installed) {
 	waiting, cancel := context.WithTimeout(ctx, promptMax)
 	defer cancel()
 	if err := p.limiter.Await(waiting, installed); err != nil {
@@ -41,5 +61,4 @@ func (p *promptPolicies) Put(ctx context.Context, put policy.Put) (installed *po
 		p.log.WarnContext(ctx, "an installed policy is not in force in this instance yet",
 			"policy", installed.ID, "version", installed.Version, "error", err)
 	}
-	return installed, changed, nil
 }
