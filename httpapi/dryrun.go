@@ -27,13 +27,13 @@ func readDryRun(query url.Values) (bool, error) {
 
 // dryRunAnswer is the JSON of what a change would do.
 type dryRunAnswer struct {
-	DryRun   bool           `json:"dryRun"` // true
-	ID       string         `json:"id"`
-	Replaces int            `json:"replaces,omitempty"` // the version in force, absent where there is none
-	Changes  []changeMember `json:"changes"`
+	DryRun   bool            `json:"dryRun"` // true
+	ID       string          `json:"id"`
+	Replaces int             `json:"replaces,omitempty"` // the version in force, absent where there is none
+	Changes  []changeMember  `json:"changes"`
 	Warnings []warningMember `json:"warnings"`
-	Balances balancesMember `json:"balances"`
-	Restarts []string       `json:"restarts"`
+	Balances balancesMember  `json:"balances"`
+	Restarts []string        `json:"restarts"`
 }
 
 // changeMember is one member of the stored form that would change.

@@ -9,13 +9,9 @@ const proseBytesMax = 1000
 type Change struct {
 	Spec     *Spec
 	Balances Balances
-	Start    Start   // with balances Restart, and only then
-	Reason   string  // for the audit, at most 1,000 bytes
-	Warnings []Fault // what is possible and perhaps not meant, for the answer
-}
-
-func (c *Change) warn(pointer, detail string) {
-	c.Warnings = append(c.Warnings, Fault{Pointer: pointer, Detail: detail})
+	Start    Start     // with balances Restart, and only then
+	Reason   string    // for the audit, at most 1,000 bytes
+	Warnings []Warning // what is possible and perhaps not meant, for the answer
 }
 
 // changeOnlyCount is how many members at the end of changeMembers belong to
@@ -91,7 +87,7 @@ func parseChange(body []byte, table members[Change]) (*Change, error) {
 	if err := r.err(ReasonPolicyInvalid); err != nil {
 		return nil, err
 	}
-	change.warnOfCosts()
+	change.warnOfSpec()
 	return change, nil
 }
 

@@ -321,23 +321,23 @@ func TestStoreDown(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	const notYet, never = "is kept, but not acted upon yet", "is above the capacity"
-	for more, want := range map[string][]Fault{
+	for more, want := range map[string][]Warning{
 		`"onStoreDown":{"mode":"closed"},`:                   nil,
-		`"onStoreDown":{"mode":"open","acceptOpen":true},`:   {{"/onStoreDown", notYet}},
-		`"onStoreDown":{"mode":"local","instances":"auto"},`: {{"/onStoreDown", notYet}},
-		`"onStoreDown":{"mode":"open"},`:                     {{"/onStoreDown", `say "acceptOpen": true`}, {"/onStoreDown", notYet}},
+		`"onStoreDown":{"mode":"open","acceptOpen":true},`:   {{WarnNotActedUpon, "/onStoreDown", notYet}},
+		`"onStoreDown":{"mode":"local","instances":"auto"},`: {{WarnNotActedUpon, "/onStoreDown", notYet}},
+		`"onStoreDown":{"mode":"open"},`:                     {{WarnOpen, "/onStoreDown", `say "acceptOpen": true`}, {WarnNotActedUpon, "/onStoreDown", notYet}},
 
 		`"costs":{"default":40,"operations":{"a":40},"max":40},`: nil,
-		`"costs":{"operations":{"b":42,"fine":1,"a":41}},`:       {{"/costs/operations/a", never}, {"/costs/operations/b", never}},
-		`"costs":{"default":41,"max":42},`:                       {{"/costs/default", never}, {"/costs/max", never}},
+		`"costs":{"operations":{"b":42,"fine":1,"a":41}},`:       {{WarnCostAboveLimit, "/costs/operations/a", never}, {WarnCostAboveLimit, "/costs/operations/b", never}},
+		`"costs":{"default":41,"max":42},`:                       {{WarnCostAboveLimit, "/costs/default", never}, {WarnCostAboveLimit, "/costs/max", never}},
 	} {
 		change, err := ParseChange(withMembers(more))
 		if err != nil {
 			t.Errorf("%s: %v", more, err)
 			continue
 		}
-		fits := func(got, want Fault) bool {
-			return got.Pointer == want.Pointer && strings.Contains(got.Detail, want.Detail)
+		fits := func(got, want Warning) bool {
+			return got.Name == want.Name && got.Pointer == want.Pointer && strings.Contains(got.Detail, want.Detail)
 		}
 		if !slices.EqualFunc(change.Warnings, want, fits) {
 			t.Errorf("%s: got warnings %v, want %v", more, change.Warnings, want)

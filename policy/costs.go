@@ -66,21 +66,6 @@ func readCosts(r *reader, change *Change, value jsontext.Value) {
 	}
 }
 
-// warnOfCosts warns of costs that no bucket can ever hold.
-func (c *Change) warnOfCosts() {
-	costs := &c.Spec.Costs
-	warn := func(cost int64, pointer jsontext.Pointer) {
-		if cost > c.Spec.Limit.Capacity {
-			c.warn(string(pointer), "is above the "+c.Spec.Limit.Algorithm.capacityMember()+": such a request is never allowed")
-		}
-	}
-	warn(costs.Default, "/costs/default")
-	for _, operation := range slices.Sorted(maps.Keys(costs.Operations)) {
-		warn(costs.Operations[operation], jsontext.Pointer("/costs/operations").AppendToken(operation))
-	}
-	warn(costs.Max, "/costs/max")
-}
-
 // costs writes the costs with the default echoed.
 func (w *writer) costs(costs *Costs) {
 	w.open("costs", '{')

@@ -32,6 +32,18 @@ type field struct {
 	attribute Attribute
 }
 
+// newCompiled makes a policy ready to match.
+func newCompiled(policy *Installed, order int) compiled {
+	c := compiled{Installed: policy, order: order}
+	for attribute, patterns := range policy.Spec.Match {
+		if len(patterns) > 0 {
+			attribute := Attribute(attribute)
+			c.fields = append(c.fields, field{newMatcher(attribute, patterns), attribute})
+		}
+	}
+	return c
+}
+
 // field gives a policy's patterns of an attribute, nil when it has none.
 func (c *compiled) field(attribute Attribute) *matcher {
 	for i := range c.fields {
@@ -72,15 +84,9 @@ func Compile(generation int64, policies []*Installed) *Set {
 	s.compiled = make([]compiled, len(s.policies))
 	all := make([]*compiled, len(s.policies))
 	for i, policy := range s.policies {
-		s.compiled[i] = compiled{Installed: policy, order: i}
+		s.compiled[i] = newCompiled(policy, i)
 		all[i] = &s.compiled[i]
-		for attribute, patterns := range policy.Spec.Match {
-			if len(patterns) > 0 {
-				attribute := Attribute(attribute)
-				all[i].fields = append(all[i].fields, field{newMatcher(attribute, patterns), attribute})
-				s.matchesIP = s.matchesIP || attribute == IP
-			}
-		}
+		s.matchesIP = s.matchesIP || all[i].field(IP) != nil
 	}
 	var filed [AttributeCount][]*compiled
 	census := newCensus(all)

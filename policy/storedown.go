@@ -95,11 +95,11 @@ func readStoreDown(r *reader, change *Change, value jsontext.Value) {
 		r.checkLocal(&draft, found)
 	case Open:
 		if !draft.AcceptOpen {
-			change.warn(r.pointer(), `lets every request pass while the store gives no answer, once it is acted upon; say "acceptOpen": true when that is meant`)
+			change.warn(WarnOpen, r.pointer(), `lets every request pass while the store gives no answer, once it is acted upon; say "acceptOpen": true when that is meant`)
 		}
 	}
 	if draft.Mode != Closed {
-		change.warn(r.pointer(), "is kept, but not acted upon yet: while the store gives no answer the service answers 503")
+		change.warn(WarnNotActedUpon, r.pointer(), "is kept, but not acted upon yet: while the store gives no answer the service answers 503")
 	}
 	change.Spec.OnStoreDown = draft.StoreDown
 }

@@ -214,12 +214,12 @@ func TestCostsAboveAnyLimitAreWarnedOf(t *testing.T) {
 		`{"algorithm":"sliding_window_log","limit":5,"windowSeconds":1}`:               "limit",
 		`{"algorithm":"concurrency","limit":5,"ttlSeconds":1}`:                         "limit",
 	} {
-		change, err := ParseChange([]byte(`{"match":{},"per":[],"limit":` + limit + `,"costs":{"default":5,"operations":{"a":6}}}`))
+		change, err := ParseChange([]byte(`{"match":{},"per":["ip"],"limit":` + limit + `,"costs":{"default":5,"operations":{"a":6}}}`))
 		if err != nil {
 			t.Errorf("%s: %v", limit, err)
 			continue
 		}
-		want := []Fault{{"/costs/operations/a", "is above the " + member + ": such a request is never allowed"}}
+		want := []Warning{{WarnCostAboveLimit, "/costs/operations/a", "is above the " + member + ": such a request is never allowed; raise the " + member + " or lower the cost"}}
 		if diff := cmp.Diff(want, change.Warnings); diff != "" {
 			t.Errorf("%s: warnings (-want +got):\n%s", limit, diff)
 		}

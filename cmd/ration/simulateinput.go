@@ -124,7 +124,7 @@ func (p *program) readCandidates(files []string) ([]simulate.Candidate, error) {
 		}
 		named[name] = file
 		for _, warning := range change.Warnings {
-			fmt.Fprintf(p.err, "warning: %s: %s %s\n", name, warning.Pointer, warning.Detail)
+			fmt.Fprintf(p.err, "%s: warning %s: %s %s\n", name, warning.Name, warning.Pointer, warning.Detail)
 		}
 		candidates = append(candidates, simulate.Candidate{Name: name, Spec: change.Spec})
 	}

@@ -44,12 +44,11 @@ func newTrial(candidate Candidate, keysMax int) (*trial, error) {
 	if candidate.Spec.Limit.Algorithm == policy.Concurrency {
 		return nil, fmt.Errorf("policy %s limits concurrency: a trace does not say when work ended, so slots cannot be simulated", candidate.Name)
 	}
-	enforced := *candidate.Spec
-	enforced.Mode = policy.Enforce // what it would do is asked, whatever it does
-	candidate.Spec = &enforced
+	// What it would do is asked, whatever mode it is for.
+	enforced := &policy.Installed{ID: candidate.Name, Version: 1, Spec: candidate.Spec, Mode: policy.Enforce}
 	return &trial{
 		Candidate: candidate,
-		set:       policy.Compile(0, []*policy.Installed{{ID: candidate.Name, Version: 1, Spec: &enforced}}),
+		set:       policy.Compile(0, []*policy.Installed{enforced}),
 		keysMax:   keysMax, keys: map[policy.Key]*usage{},
 	}, nil
 }

@@ -26,12 +26,12 @@ var limits = []string{
 // whose arithmetic is another. The clock steps back too.
 func TestStatesAnswerAsTheStore(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for _, limit := range limits {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+			random := rand.New(rand.NewPCG(seed, 1))
 			store, installed := storeOf(t, limit)
 			trial, err := newTrial(Candidate{Name: installed.ID, Spec: installed.Spec}, 10)
 			if err != nil {

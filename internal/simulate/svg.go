@@ -75,8 +75,7 @@ func (r *Report) inWords() string {
 type picture struct{ bytes.Buffer }
 
 func (p *picture) linef(format string, arguments ...any) {
-	fmt.Fprintf(p, format, arguments...)
-	p.WriteByte('\n')
+	fmt.Fprintf(p, format+"\n", arguments...)
 }
 
 func (p *picture) text(class string, x, y int, text string) {

@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+)
+
+// ofSpec makes a policy in force of a body.
+func ofSpec(t *testing.T, id, body string) *Installed {
+	t.Helper()
+	change, err := ParseChange([]byte(body))
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return &Installed{ID: id, Version: 1, Spec: change.Spec, Mode: change.Spec.Mode}
+}
+
+const reviewed = `{"match":{"operations":["report.*"],"plans":["standard"]},"per":["account"],
+	"limit":{"algorithm":"token_bucket","capacity":10,"refillTokens":2,"refillSeconds":3}}`
+
+// A policy that others make superfluous is told so, and one that makes others
+// so too; each change below makes it another matter, or does not.
+func TestReview(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		change [2]string // of the policy in force
+		names  string    // the warnings
+	}{
+		{[2]string{"", ""}, "shadowed"}, // the same twice
+		{[2]string{`"capacity":10`, `"capacity":9`}, "shadowed"},
+		{[2]string{`"capacity":10`, `"capacity":11`}, "shadows"},
+		{[2]string{`"refillSeconds":3`, `"refillSeconds":3.1`}, "shadowed"},
+		{[2]string{`"refillSeconds":3`, `"refillSeconds":2.9`}, "shadows"},
+		{[2]string{`"capacity":10,"refillTokens":2`, `"capacity":9,"refillTokens":3`}, ""},
+		{[2]string{`,"plans":["standard"]`, ``}, "shadowed"},
+		{[2]string{`"report.*"`, `"*"`}, "shadowed"},
+		{[2]string{`"report.*"`, `"report.read"`}, "shadows"},
+		{[2]string{`"report.*"`, `"search.*"`}, ""},
+		{[2]string{`{"operations"`, `{"accounts":["*"],"operations"`}, "shadowed"}, // who has no account passes both
+		{[2]string{`{"operations"`, `{"users":["*"],"operations"`}, "shadows"},
+		{[2]string{`["account"]`, `["account","operation"]`}, ""},
+		{[2]string{`{"match"`, `{"costs":{"default":2},"match"`}, ""},
+		{[2]string{`{"match"`, `{"mode":"disabled","match"`}, ""},
+		{[2]string{`{"match"`, `{"mode":"shadow","match"`}, "shadows"},
+	} {
+		other := ofSpec(t, "other", strings.Replace(reviewed, c.change[0], c.change[1], 1))
+		set := Compile(1, []*Installed{other, ofSpec(t, "mine", reviewed)})
+		checkReview(t, set, "mine", ofSpec(t, "mine", reviewed).Spec, c.names, c.change[1])
+	}
+}
+
+func TestReviewOfEveryAlgorithm(t *testing.T) {
+	t.Parallel()
+	limits := map[string]string{
+		"window":  `{"algorithm":"fixed_window","limit":5,"windowSeconds":60}`,
+		"hour":    `{"algorithm":"fixed_window","limit":5,"windowSeconds":3600}`,
+		"counter": `{"algorithm":"sliding_window_counter","limit":5,"windowSeconds":60}`,
+		"strict":  `{"algorithm":"sliding_window_counter","limit":5,"windowSeconds":60,"strict":true}`,
+		"slots":   `{"algorithm":"concurrency","limit":5,"ttlSeconds":60}`,
+	}
+	for name, limit := range limits {
+		for other, otherLimit := range limits {
+			want := ""
+			if name == other {
+				want = "shadowed"
+			}
+			set := Compile(1, []*Installed{ofSpec(t, "other", `{"match":{},"per":["ip"],"limit":`+otherLimit+`}`)})
+			checkReview(t, set, "mine", ofSpec(t, "mine", `{"match":{},"per":["ip"],"limit":`+limit+`}`).Spec, want, name+" under "+other)
+		}
+	}
+	long := Compile(1, []*Installed{ofSpec(t, "other", `{"match":{},"per":["ip"],"limit":{"algorithm":"concurrency","limit":5,"ttlSeconds":61}}`)})
+	checkReview(t, long, "mine", ofSpec(t, "mine", `{"match":{},"per":["ip"],"limit":`+limits["slots"]+`}`).Spec, "shadowed", "longer slots")
+}
+
+func TestReviewNamesSome(t *testing.T) {
+	t.Parallel()
+	var others []*Installed
+	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		others = append(others, ofSpec(t, id, reviewed))
+	}
+	others[0].Overrides = map[Key]Override{{}: {}} // whom it exempts, only the others limit
+	warnings := Compile(1, others).Review("mine", ofSpec(t, "mine", reviewed).Spec)
+	if len(warnings) != 2 || !strings.Contains(warnings[0].Detail, "b, c, d, e, f and 1 more") {
+		t.Errorf("%+v", warnings)
+	}
+}
+
+func checkReview(t *testing.T, set *Set, id string, spec *Spec, want, what string) {
+	t.Helper()
+	var names []string
+	for _, warning := range set.Review(id, spec) {
+		names = append(names, string(warning.Name))
+	}
+	if got := strings.Join(names, ", "); got != want {
+		t.Errorf("%s: warns %q, want %q", what, got, want)
+	}
+}
