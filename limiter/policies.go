@@ -166,7 +166,11 @@ func (f *follower) load(ctx context.Context) error {
 	arrived := f.arrivals(changed)
 	f.known = generation
 	for _, installed := range changed {
-		f.installed[installed.Number] = installed
+		if installed.Deleted {
+			delete(f.installed, installed.Number)
+		} else {
+			f.installed[installed.Number] = installed
+		}
 	}
 	set := policy.Compile(generation, slices.Collect(maps.Values(f.installed)))
 	f.enforce(&inForce{Set: set, numbered: numbered(set), counters: f.metrics.installed(set), other: f.metrics.other}, arrived)

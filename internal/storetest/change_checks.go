@@ -4,7 +4,8 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// changeChecks are the guarantees of a policy change under the rule `keep`.
+// changeChecks are the guarantees of a policy change under the rules that carry
+// over what is kept.
 func changeChecks() []check {
 	return []check{
 		{"versions count from 1 and the expected one is required", versionsAreExpected},
@@ -16,6 +17,7 @@ func changeChecks() []check {
 		{"the idle bucket passes through every version", idleThroughVersions},
 		{"a version earns from its installation on, not before", earnsFromInstallation},
 		{"installedAt never steps back", installedAtIsMonotone},
+		{"scaled, a key keeps its fraction of the capacity", scaled},
 		{"the policies read back are the ones installed", policiesReadBack},
 	}
 }
@@ -161,6 +163,28 @@ func installedAtIsMonotone(s *scene) {
 	s.deny(70*second, "key", 3, 0, 31*second)
 	s.holds(101*second, "key", 3)
 	s.holds(101*second, "absent", 13)
+}
+
+func scaled(s *scene) {
+	s.install(0, 40, "1", "1000")
+	s.spend(0, "used", 10)
+	s.put(0, "p", bucketOf(4, "1", "1000"))
+	s.operates(0, "owing", s.on("p", "owing", 2))
+	s.settles(0, "owing", 5, true, false) // 1 below nothing
+	scale := func(at int64, id string, capacity int64) {
+		s.policy = s.putBy(at, id, policy.Scale, policy.StartNone, bucketOf(capacity, "1", "1000"))
+	}
+	scale(500*second, "p", 8) // half a token was earned: half below nothing is 1 below
+	s.waits(500*second, "p", "owing", 1, 0, 2000*second)
+	scale(500*second, "scene", 10) // 30 and a half of 40
+	s.deny(500*second, "used", 8, 7, 375*second)
+	s.holds(500*second, "absent", 10)
+	scale(500*second, "scene", 80)
+	s.holds(500*second, "used", 61)
+	s.holds(500*second, "absent too", 80)
+	scale(501*second, "scene", 1)
+	s.holds(501*second, "used", 0)
+	s.allow(501*second, "still absent", 1, 0)
 }
 
 func policiesReadBack(s *scene) {

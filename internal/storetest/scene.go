@@ -58,17 +58,42 @@ func (s *scene) put(at int64, id, limit string) *policy.Installed {
 // putMode makes the next version of a policy in a mode.
 func (s *scene) putMode(at int64, id string, mode policy.Mode, limit string) *policy.Installed {
 	s.Helper()
-	expected := 0
-	if current := s.policies[id]; current != nil {
-		expected = current.Version
-	}
-	installed, err := s.store.Install(s.Context(), id, s.changeTo(mode, limit), expected, epochMicros+at)
+	return s.putChange(at, id, s.changeTo(mode, limit))
+}
+
+// putBy makes the next version of a policy by a rule for what it keeps.
+func (s *scene) putBy(at int64, id string, rule policy.Balances, start policy.Start, limit string) *policy.Installed {
+	s.Helper()
+	return s.putChange(at, id, s.changeBy(rule, start, limit))
+}
+
+func (s *scene) putChange(at int64, id string, change *policy.Change) *policy.Installed {
+	s.Helper()
+	installed, err := s.store.Install(s.Context(), id, change, s.version(id), epochMicros+at)
 	if err != nil {
-		s.Fatalf("install version %d of %s: %v", expected+1, id, err)
+		s.Fatalf("install another version than %d of %s: %v", s.version(id), id, err)
 	}
 	s.policies[id] = installed
 	s.reload()
 	return installed
+}
+
+// version is the one in force of a policy, 0 when there is none.
+func (s *scene) version(id string) int {
+	if current := s.policies[id]; current != nil {
+		return current.Version
+	}
+	return 0
+}
+
+// delete ends a policy.
+func (s *scene) delete(at int64, id string) {
+	s.Helper()
+	if err := s.store.Delete(s.Context(), id, s.version(id), epochMicros+at); err != nil {
+		s.Fatalf("delete version %d of %s: %v", s.version(id), id, err)
+	}
+	delete(s.policies, id)
+	s.reload()
 }
 
 // change is the content of a version of the scene's policy.
@@ -83,6 +108,14 @@ func (s *scene) changeTo(mode policy.Mode, limit string) *policy.Change {
 	if err != nil {
 		s.Fatalf("policy of limit %s: %v", limit, err)
 	}
+	return change
+}
+
+// changeBy is a change by a rule for what the policy keeps.
+func (s *scene) changeBy(rule policy.Balances, start policy.Start, limit string) *policy.Change {
+	s.Helper()
+	change := s.changeTo(policy.Enforce, limit)
+	change.Balances, change.Start = rule, start
 	return change
 }
 

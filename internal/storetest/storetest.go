@@ -93,6 +93,7 @@ func checks() []check {
 	all = append(all, bucketChecks()...)
 	all = append(all, callChecks()...)
 	all = append(all, changeChecks()...)
+	all = append(all, beginningChecks()...)
 	all = append(all, limitChecks()...)
 	all = append(all, claimChecks()...)
 	all = append(all, operationChecks()...)
