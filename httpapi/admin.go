@@ -42,6 +42,8 @@ type Policies interface {
 type AdminConfig struct {
 	Site
 	Policies      Policies
+	Overrides     Overrides
+	KillSwitches  KillSwitches
 	Keys          Keys
 	Audit         Audit
 	Installations Installations
@@ -55,6 +57,8 @@ type AdminConfig struct {
 type admin struct {
 	*Site
 	policies      Policies
+	overrides     Overrides
+	killSwitches  KillSwitches
 	keys          Keys
 	audit         Audit
 	installations Installations
@@ -70,7 +74,7 @@ type admin struct {
 // store.
 func NewAdmin(config AdminConfig) http.Handler {
 	a := &admin{
-		Site: config.withDefaults(), policies: config.Policies, keys: config.Keys, audit: config.Audit,
+		Site: config.withDefaults(), policies: config.Policies, overrides: config.Overrides, killSwitches: config.KillSwitches, keys: config.Keys, audit: config.Audit,
 		installations: config.Installations, installWaits: make(chan struct{}, installWaitsMax), stores: config.Stores,
 		stopping: config.Stopping, operators: config.Operators, actor: config.Actor,
 	}
@@ -83,6 +87,12 @@ func NewAdmin(config AdminConfig) http.Handler {
 	a.routeGet(router, "/v1/policies/{policyId}/versions", policy.Viewer, a.listVersions)
 	a.routeGet(router, "/v1/policies/{policyId}/versions/{version}", policy.Viewer, a.getVersion)
 	a.routeGet(router, "/v1/policies/{policyId}/installations", policy.Viewer, a.getInstallations)
+	a.routeGet(router, "/v1/policies/{policyId}/overrides", policy.Operator, a.listOverrides)
+	a.route(router, http.MethodPut, "/v1/policies/{policyId}/overrides", policy.Operator, a.putOverride)
+	a.route(router, http.MethodDelete, "/v1/policies/{policyId}/overrides", policy.Operator, a.deleteOverride)
+	a.routeGet(router, "/v1/kill-switch", policy.Viewer, a.listKillSwitches)
+	a.route(router, http.MethodPost, "/v1/kill-switch", policy.Admin, a.throwKillSwitch)
+	a.route(router, http.MethodDelete, "/v1/kill-switch", policy.Admin, a.takeBackKillSwitch)
 	a.routeGet(router, "/v1/buckets", policy.Operator, a.getBuckets)
 	a.route(router, http.MethodPost, "/v1/buckets/reset", policy.Operator, a.resetBucket)
 	a.route(router, http.MethodPost, "/v1/buckets/rebase", policy.Operator, a.rebaseBuckets)

@@ -34,6 +34,8 @@ func reasonInfo(reason policy.Reason, code policy.Code) (status int, title strin
 		return http.StatusNotFound, "No policy matches"
 	case policy.ReasonTooManyPolicies:
 		return http.StatusUnprocessableEntity, "Too many policies match"
+	case policy.ReasonTooManyOverrides:
+		return http.StatusUnprocessableEntity, "Too many overrides"
 	case policy.ReasonPolicyUnnamed:
 		return http.StatusUnprocessableEntity, "Whose version is required is not said"
 	case policy.ReasonOperationReused:
@@ -66,6 +68,8 @@ func reasonInfo(reason policy.Reason, code policy.Code) (status int, title strin
 		return http.StatusUnsupportedMediaType, "Unsupported media type"
 	case reasonContentTooLarge:
 		return http.StatusRequestEntityTooLarge, "Content too large"
+	case reasonTooManyChanges:
+		return http.StatusTooManyRequests, "Too many changes"
 	case reasonPreconditionRequired:
 		return http.StatusPreconditionRequired, "A precondition is required"
 	case policy.ReasonUnauthenticated:

@@ -23,6 +23,12 @@ func (l *Limiter) Await(ctx context.Context, installed *policy.Installed) error 
 	})
 }
 
+// AwaitGeneration waits until a generation of the store's policies, or a later
+// one, is in force in this instance; its error is the context's.
+func (l *Limiter) AwaitGeneration(ctx context.Context, generation int64) error {
+	return l.policies.await(ctx, func(set *inForce) bool { return set.Generation() >= generation })
+}
+
 // await asks for a look, and waits for further ones until the set in force
 // satisfies the condition.
 func (f *follower) await(ctx context.Context, condition func(*inForce) bool) error {

@@ -51,9 +51,9 @@ CROSS JOIN LATERAL ration.decide_figures_v1(
 
 DROP FUNCTION ration.balance_at_v1, ration.put_policy_v1, ration.sweep_v1, ration.sweep_stretch_v1, ration.revoke_token_v1,
     ration.reset_bucket_v1, ration.report_shadow_v1, ration.remove_override_v1, ration.remove_kill_switch_v1,
-    ration.rebase_v1, ration.put_override_v1, ration.put_kill_switch_v1, ration.policy_keys_v1, ration.state_table_v1,
-    ration.override_key_v1, ration.log_rebased_v1, ration.locate_key_v1, ration.leave_v1, ration.key_figures_v1,
-    ration.instances_v1, ration.hindering_overrides_v1, ration.expire_v1, ration.delete_policy_v1,
+    ration.rebase_v1, ration.put_override_v1, ration.put_kill_switch_v1, ration.policy_keys_v1, ration.override_key_v1,
+    ration.log_rebased_v1, ration.locate_key_v1, ration.leave_v1, ration.key_figures_v1, ration.instances_v1,
+    ration.hindering_overrides_v1, ration.expire_v1, ration.dry_run_v1, ration.state_table_v1, ration.delete_policy_v1,
     ration.follow_overrides_v1, ration.override_json_v1, ration.override_content_v1, ration.end_override_v1,
     ration.install_version_v1, ration.carry_v1, ration.open_sweep_v1, ration.drain_v1, ration.create_token_v1,
     ration.converted_v1, ration.floor_div_v1, ration.confirm_v1, ration.close_sweep_v1, ration.clean_shadow_v1,

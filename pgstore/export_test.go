@@ -62,3 +62,27 @@ func (s *Store) ResetKeyAt(ctx context.Context, reset policy.KeyReset, nowMicros
 func (s *Store) RebaseAt(ctx context.Context, rebase policy.Rebase, nowMicros int64) (int, *policy.RebasePlace, error) {
 	return s.rebaseAt(ctx, rebase, nowMicros)
 }
+
+// CountBalances is what a dry run counts, for so long at most, at an instant of
+// a test clock.
+func (s *Store) CountBalances(
+	ctx context.Context, id string, change *policy.Change, longest time.Duration, nowMicros int64,
+) (policy.DryBalances, error) {
+	return s.countBalances(ctx, id, change, longest, nowMicros)
+}
+
+// PutOverrideAt, RemoveOverrideAt and ExpireAt are PutOverride, RemoveOverride
+// and Expire at an instant of a test clock.
+func (s *Store) PutOverrideAt(
+	ctx context.Context, put policy.OverridePut, nowMicros int64,
+) (record *policy.OverrideRecord, created bool, generation int64, err error) {
+	return s.putOverrideAt(ctx, put, nowMicros)
+}
+
+func (s *Store) RemoveOverrideAt(ctx context.Context, removal policy.OverrideRemoval, nowMicros int64) (generation int64, err error) {
+	return s.removeOverrideAt(ctx, removal, nowMicros)
+}
+
+func (s *Store) ExpireAt(ctx context.Context, nowMicros int64) (ended int, err error) {
+	return s.expireAt(ctx, nowMicros)
+}

@@ -86,7 +86,7 @@ func (s *Store) settleAt(ctx context.Context, settlement policy.Settlement, nowM
 		var applied, clamped []bool
 		err := conn.QueryRow(ctx, `
 			SELECT s.o_status, coalesce(s.o_at, 0), s.o_version, s.o_charged, s.o_actual, s.o_applied, s.o_clamped,
-			       ARRAY(SELECT p.id::text FROM unnest(s.o_policy) WITH ORDINALITY AS u (number, place)
+			       ARRAY(SELECT split_part(p.id::text, '!', 1) FROM unnest(s.o_policy) WITH ORDINALITY AS u (number, place)
 			             JOIN ration.policy AS p USING (number) ORDER BY u.place)
 			FROM ration.settle_v1($1, $2, $3, nullif($4::bigint, 0)) AS s`,
 			shard, settlement.Operation, settlement.ActualCost, nowMicros).Scan(

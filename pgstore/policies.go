@@ -55,6 +55,8 @@ func putIn(ctx context.Context, tx pgx.Tx, put policy.Put, nowMicros int64) (ins
 		return nil, false, needsRestart(restarts)
 	case outcome == "needs-reset":
 		return nil, false, needsReset()
+	case outcome == "overridden":
+		return nil, false, overridden(restarts)
 	}
 	changed = outcome != "unchanged"
 	installed, err = one(tx.Query(ctx, installedSQL+"p.id = $1 AND v.version = $2", put.ID, version))
@@ -178,8 +180,9 @@ func (s *Store) Versions(ctx context.Context, id string, after, limit int) (inst
 }
 
 // Load gives the generation in force and the policies whose version in force
-// is newer than the generation since, tombstones of deleted ones among them; 0
-// gives all.
+// is newer than the generation since, or whose overrides or mode are,
+// tombstones of deleted ones among them, each with all its overrides; 0 gives
+// all.
 func (s *Store) Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error) {
 	err = s.control(ctx, "load policies", func(ctx context.Context, tx pgx.Tx) error {
 		// Generation first: what changes between the two statements is loaded now and once more.
@@ -192,7 +195,10 @@ func (s *Store) Load(ctx context.Context, since int64) (generation int64, change
 		var err error
 		changed, err = all(tx.Query(ctx, installedSQL+"v.version = p.version AND p.generation > $1 AND p.generation <= $2 AND p.parent IS NULL",
 			since, generation))
-		return err
+		if err != nil {
+			return err
+		}
+		return loadOverrides(ctx, tx, since, generation, changed)
 	})
 	return generation, changed, err
 }

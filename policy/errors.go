@@ -30,6 +30,7 @@ const (
 	ReasonPolicyInvalid       Reason = "policy-invalid"        // CodeInvalid: well-formed but impossible policy
 	ReasonCostNotAllowed      Reason = "cost-not-allowed"      // CodeInvalid: no matching policy would charge the stated cost
 	ReasonTooManyPolicies     Reason = "too-many-policies"     // CodeInvalid: more policies match than one call takes
+	ReasonTooManyOverrides    Reason = "too-many-overrides"    // CodeInvalid: a policy, or all of them, have as many as there may be
 	ReasonNoPolicy            Reason = "no-policy"             // CodeNotFound: no policy matches the request
 	ReasonNotFound            Reason = "not-found"             // CodeNotFound: the named thing does not exist
 	ReasonNotYet              Reason = "not-yet"               // CodeNotYet

@@ -118,6 +118,16 @@ func (r *reader) checkTaken(algorithm Algorithm, found seen) {
 	}
 }
 
+// JSON gives a limit as it stands in the stored form of a policy.
+func (l *Limit) JSON() []byte {
+	var w writer
+	w.open("", '{')
+	w.text("algorithm", l.Algorithm.String())
+	w.limit(l)
+	w.close('}')
+	return w.out
+}
+
 // limit writes a limit's figures, exactly as they were given.
 func (w *writer) limit(limit *Limit) {
 	w.integer(limit.Algorithm.capacityMember(), limit.Capacity)

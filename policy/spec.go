@@ -56,10 +56,7 @@ func (s *Spec) JSON() []byte {
 		w.ipPrefix(s.IPPrefix)
 	}
 	w.text("onMissing", s.OnMissing.String())
-	w.open("limit", '{')
-	w.text("algorithm", s.Limit.Algorithm.String())
-	w.limit(&s.Limit)
-	w.close('}')
+	w.literal("limit", string(s.Limit.JSON()))
 	w.costs(&s.Costs)
 	w.storeDown(&s.OnStoreDown)
 	w.text("durability", s.Durability.String())

@@ -399,6 +399,7 @@ function decide_v1(p_shard integer, p_generation bigint, p_operations uuid[], p_
 function decide_write_v1(p_now bigint, p_cells integer[], p_rows tid[], p_places integer[], p_versions integer[], p_room bigint[], p_left bigint[], p_base bigint[], p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[]) returns void language plpgsql volatile set enable_hashjoin=off; enable_memoize=off; enable_mergejoin=off; enable_seqscan=off; plan_cache_mode=force_generic_plan; search_path=pg_catalog, pg_temp
 function delete_policy_v1(p_id text, p_expected integer, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_version integer, OUT o_generation bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function drain_v1(p_policy integer, p_key uuid, p_at bigint) returns bigint language plpgsql volatile
+function dry_run_v1(p_shard integer, p_id text, p_content json, p_d bigint, p_capacity bigint, p_balances text, p_start text, p_long bigint, p_now bigint DEFAULT NULL::bigint, OUT o_live bigint, OUT o_clamped bigint, OUT o_denied bigint, OUT o_at_least boolean) returns record language plpgsql stable security definer set enable_hashjoin=off; enable_mergejoin=off; enable_seqscan=off; search_path=pg_catalog, pg_temp
 function effective_mode_v1(p_id text, p_mode text) returns text language sql stable
 function end_override_v1(p_override ration.override, p_goes_on boolean, p_generation bigint, p_at bigint) returns void language plpgsql volatile
 function expire_v1(p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
@@ -520,6 +521,7 @@ function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigi
 function decide_figures_v1(bigint, integer, bigint, bigint, bigint, bigint, bigint, bigint, boolean, bigint, bigint, bigint, bigint, ration.log_entries) to ration_service: EXECUTE
 function decide_v1(integer, bigint, uuid[], uuid[], bigint[], boolean[], integer[], uuid[], integer[], integer[], bigint[], boolean[], bigint, text, bigint) to ration_service: EXECUTE
 function delete_policy_v1(text, integer, text, text, text, text, bigint) to ration_service: EXECUTE
+function dry_run_v1(integer, text, json, bigint, bigint, text, text, bigint, bigint) to ration_service: EXECUTE
 function expire_v1(bigint) to ration_operator: EXECUTE
 function expire_v1(bigint) to ration_service: EXECUTE
 function floor_div_v1(numeric, numeric) to ration_operator: EXECUTE
