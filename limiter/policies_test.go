@@ -275,6 +275,23 @@ func TestPoliciesArePolled(t *testing.T) {
 	})
 }
 
+// A tombstone takes its policy out of force.
+func TestADeletedPolicyMatchesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		installed := s.install(t, "op", 10, "")
+		policies, r := follow(t, s)
+		r.ask(request("op", "A", 1)).is(true, 9)
+		tombstone := *installed
+		tombstone.Version, tombstone.Deleted = 2, true
+		policies.answers(2, &tombstone)
+		r.Refresh()
+		synctest.Wait()
+		r.ask(request("op", "A", 1)).fails(policy.ReasonNoPolicy)
+	})
+}
+
 func TestNothingIsDecidedBeforePoliciesAreLoaded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,6 +38,13 @@ var faultyStores = map[string]func() Store{
 	"renews slots that have expired":         func() Store { return lenient{newModel()} },
 	"says that every release is of a holder": func() Store { return agreeable{newModel()} },
 	"loses nothing in a crash":               func() Store { return steadfast{newModel()} },
+
+	"keeps what is to be scaled":         func() Store { return rewording{newModel(), keepScaled} },
+	"resets what is to be kept":          func() Store { return rewording{newModel(), resetKept} },
+	"fills what is to begin empty":       func() Store { return rewording{newModel(), fillEmpty} },
+	"restarts what nobody said":          func() Store { return rewording{newModel(), restartAnything} },
+	"keeps what is to be reset":          func() Store { return remembering{newModel()} },
+	"replaces a version that is deleted": func() Store { return undead{newModel(), map[string]bool{}} },
 }
 
 func newModel() Store { return memstore.New(1 << 20) } // more than any test makes
@@ -116,6 +123,32 @@ func TestHistoriesRepeat(t *testing.T) {
 	}
 	if tell(5) == tell(6) {
 		t.Error("two seeds made the same history")
+	}
+}
+
+// A history has everything that can become of a policy, as often as it takes.
+func TestHistoriesAreFullOfChanges(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	var slots [slotsMax]install
+	for _, s := range newHistory(9, 20_000, pace{}).steps {
+		switch next := s.(type) {
+		case remove:
+			seen["removed"]++
+		case install:
+			seen[next.balances.String()+next.start.String()]++
+			if last := slots[next.slot].shape; last.capacity > 0 && !next.shape.sameKind(last) {
+				seen["another kind by "+next.balances.String()]++
+			}
+			slots[next.slot] = next
+		}
+	}
+	for _, change := range []string{
+		"keep", "scale", "reset", "restartfull", "restartempty", "removed", "another kind by keep", "another kind by restart",
+	} {
+		if seen[change] < 30 {
+			t.Errorf("%s: %d times in 20,000 steps", change, seen[change])
+		}
 	}
 }
 
