@@ -22,7 +22,7 @@ func (s *Set) Review(id string, spec *Spec) []Warning {
 	for i := range s.compiled {
 		other := &s.compiled[i]
 		switch {
-		case other.ID == id || other.Deleted || other.Mode == Disabled:
+		case other.ID == id || other.Mode == Disabled:
 		case other.Mode == Enforce && other.deniesBefore(&mine):
 			above = append(above, other.ID)
 		case spec.Mode == Enforce && mine.deniesBefore(other):
