@@ -282,6 +282,7 @@ func TestADeletedPolicyMatchesNothing(t *testing.T) {
 		s := newStore()
 		installed := s.install(t, "op", 10, "")
 		policies, r := follow(t, s)
+		synctest.Wait()
 		r.ask(request("op", "A", 1)).is(true, 9)
 		tombstone := *installed
 		tombstone.Version, tombstone.Deleted = 2, true
