@@ -18,6 +18,7 @@ type Config struct {
 	NewSession         func() Session // one for each lane
 	Policies           Policies
 	InForce            InForce
+	Reports            Reports
 	Lanes              int           // lanes of each kind, at least 1: asks and claims, fast and durable
 	QueueMax           int           // calls that may wait in one lane; beyond it the answer is overloaded at once
 	BatchAsksMax       int           // keys in one call of the store, 1 to BatchAsksBound
@@ -34,8 +35,8 @@ const BatchAsksBound = 1024
 // check finds what New cannot work with.
 func (c *Config) check() error {
 	switch {
-	case c.NewSession == nil || c.Policies == nil || c.InForce == nil || c.Logger == nil || c.Metrics == nil:
-		return errors.New("limiter: sessions, policies, who is told of them, logger and metrics are required")
+	case c.NewSession == nil || c.Policies == nil || c.InForce == nil || c.Reports == nil || c.Logger == nil || c.Metrics == nil:
+		return errors.New("limiter: sessions, policies, who is told of them and of shadows, logger and metrics are required")
 	case c.Lanes < 1 || c.QueueMax < 1 || c.DecisionTimeout <= 0:
 		return errors.New("limiter: lanes, queue and decision timeout must be positive")
 	case c.OperationRetention < time.Microsecond:
@@ -49,6 +50,7 @@ func (c *Config) check() error {
 // Limiter decides requests. It is safe for use by any number of goroutines.
 type Limiter struct {
 	policies        *follower
+	shadows         *shadows
 	lanes           [kindCount][]*lane
 	seed            maphash.Seed // of the general lanes' choice
 	decisionTimeout time.Duration
@@ -62,7 +64,9 @@ func New(config Config) (*Limiter, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{policies: newFollower(&config), seed: maphash.MakeSeed(), decisionTimeout: config.DecisionTimeout}
+	l := &Limiter{
+		policies: newFollower(&config), shadows: newShadows(&config), seed: maphash.MakeSeed(), decisionTimeout: config.DecisionTimeout,
+	}
 	for kind := range kind(kindCount) {
 		for range config.Lanes {
 			l.lanes[kind] = append(l.lanes[kind], newLane(kind, &config))
@@ -74,13 +78,14 @@ func New(config Config) (*Limiter, error) {
 // Run works until ctx ends; then it lets nothing further in, decides what
 // waits, and returns nil. It is called once.
 func (l *Limiter) Run(ctx context.Context) error {
-	var lanes, follower sync.WaitGroup
+	var lanes, followers sync.WaitGroup
 	for _, of := range l.lanes {
 		for _, lane := range of {
 			lanes.Go(func() { lane.run(ctx) })
 		}
 	}
-	follower.Go(func() { l.policies.run(ctx) })
+	followers.Go(func() { l.policies.run(ctx) })
+	followers.Go(func() { l.shadows.run(ctx) })
 	<-ctx.Done()
 	for _, of := range l.lanes {
 		for _, lane := range of {
@@ -88,7 +93,8 @@ func (l *Limiter) Run(ctx context.Context) error {
 		}
 	}
 	lanes.Wait()
-	follower.Wait()
+	followers.Wait()
+	l.shadows.reportLast(ctx)
 	return nil
 }
 

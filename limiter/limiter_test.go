@@ -55,7 +55,7 @@ func startUnloaded(t testing.TB, s *store, changes ...func(*limiter.Config)) *ru
 		t.Fatalf("metrics: %v", err)
 	}
 	config := limiter.Config{
-		NewSession: s.newSession, Policies: s, InForce: func(int64, []int64) {}, Lanes: 1, QueueMax: 100, BatchAsksMax: 16,
+		NewSession: s.newSession, Policies: s, InForce: func(int64, []int64) {}, Reports: s, Lanes: 1, QueueMax: 100, BatchAsksMax: 16,
 		DecisionTimeout: timeout, OperationRetention: retention, Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
 	}
 	for _, change := range changes {

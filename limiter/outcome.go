@@ -26,6 +26,9 @@ func (l *Limiter) verdictOf(ctx context.Context, set *inForce, request *policy.R
 	if err != nil {
 		return policy.Decision{}, err
 	}
+	if decision.Source == policy.FromStore && !c.claim.Peek {
+		l.shadows.note(set, request, c.claim.Checks, &decision)
+	}
 	for i := range decision.Detail.Parts {
 		part := &decision.Detail.Parts[i]
 		set.countersOf(part.Policy).decidedPart(part, decision.Source)

@@ -64,7 +64,7 @@ func TestAConfigurationIsChecked(t *testing.T) {
 	}
 	s := newStore()
 	good := limiter.Config{
-		NewSession: s.newSession, Policies: s, InForce: func(int64, []int64) {}, Lanes: 1, QueueMax: 1, BatchAsksMax: 1024,
+		NewSession: s.newSession, Policies: s, InForce: func(int64, []int64) {}, Reports: s, Lanes: 1, QueueMax: 1, BatchAsksMax: 1024,
 		DecisionTimeout: timeout, OperationRetention: retention, Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
 	}
 	if _, err := limiter.New(good); err != nil {
@@ -74,6 +74,7 @@ func TestAConfigurationIsChecked(t *testing.T) {
 		"no sessions":    func(c *limiter.Config) { c.NewSession = nil },
 		"no policies":    func(c *limiter.Config) { c.Policies = nil },
 		"nobody to tell": func(c *limiter.Config) { c.InForce = nil },
+		"no reports":     func(c *limiter.Config) { c.Reports = nil },
 		"no logger":      func(c *limiter.Config) { c.Logger = nil },
 		"no metrics":     func(c *limiter.Config) { c.Metrics = nil },
 		"no lanes":       func(c *limiter.Config) { c.Lanes = 0 },

@@ -54,6 +54,9 @@ type store struct {
 	connectFault error
 
 	otherRecovers bool
+
+	reported    []policy.ShadowSeen
+	reportFault error
 }
 
 // newStore makes a store whose clock is the bubble's, or the machine's.
