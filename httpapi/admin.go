@@ -48,6 +48,7 @@ type AdminConfig struct {
 	Audit         Audit
 	Installations Installations
 	Stores        Stores
+	Explainer     Explainer       // nil: nothing is warned of that takes the other policies to tell
 	Stopping      <-chan struct{} // closed when the listener is to close: then nobody waits on; nil: never
 	Operators     Authenticator   // nil: whoever reaches the listener may do everything
 	Actor         string          // who the audit says they are then
@@ -64,9 +65,11 @@ type admin struct {
 	installations Installations
 	installWaits  chan struct{} // one for each caller who waits
 	stores        Stores
+	explainer     Explainer
 	stopping      <-chan struct{}
 	operators     Authenticator
 	actor         string
+	pace          pace
 }
 
 // NewAdmin makes the handler of the admin listener: policies and their
@@ -76,7 +79,8 @@ func NewAdmin(config AdminConfig) http.Handler {
 	a := &admin{
 		Site: config.withDefaults(), policies: config.Policies, overrides: config.Overrides, killSwitches: config.KillSwitches, keys: config.Keys, audit: config.Audit,
 		installations: config.Installations, installWaits: make(chan struct{}, installWaitsMax), stores: config.Stores,
-		stopping: config.Stopping, operators: config.Operators, actor: config.Actor,
+		explainer: config.Explainer,
+		stopping:  config.Stopping, operators: config.Operators, actor: config.Actor,
 	}
 	router := a.router()
 	a.routeGet(router, "/v1/policies", policy.Viewer, a.listPolicies)
@@ -96,6 +100,7 @@ func NewAdmin(config AdminConfig) http.Handler {
 	a.routeGet(router, "/v1/buckets", policy.Operator, a.getBuckets)
 	a.route(router, http.MethodPost, "/v1/buckets/reset", policy.Operator, a.resetBucket)
 	a.route(router, http.MethodPost, "/v1/buckets/rebase", policy.Operator, a.rebaseBuckets)
+	a.route(router, http.MethodPost, "/v1/explain", policy.Viewer, a.explain)
 	a.routeGet(router, "/v1/audit", policy.Viewer, a.listAudit)
 	a.routeGet(router, "/v1/stores", policy.Viewer, a.listStores)
 	return router

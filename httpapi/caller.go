@@ -47,6 +47,9 @@ func (a *admin) authorised(least policy.Role, answer endpoint) endpoint {
 		if caller.Role < least {
 			return 0, forbidden(fmt.Sprintf("This takes the role %s or more.", least))
 		}
+		if err := a.pace.paced(r, caller.Name); err != nil {
+			return 0, err
+		}
 		author := policy.Author{Actor: caller.Name, Role: caller.Role, RequestID: ensureRequestID(w, r)}
 		return answer(w, r.WithContext(context.WithValue(r.Context(), authorKey{}, author)))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -51,10 +52,19 @@ var adminRoutes = map[string]policy.Role{
 	"POST /v1/policies/{policyId}/rollback":          policy.Operator,
 	"GET /v1/policies/{policyId}/versions":           policy.Viewer,
 	"GET /v1/policies/{policyId}/versions/{version}": policy.Viewer,
+	"GET /v1/policies/{policyId}/installations":      policy.Viewer,
+	"GET /v1/policies/{policyId}/overrides":          policy.Operator,
+	"PUT /v1/policies/{policyId}/overrides":          policy.Operator,
+	"DELETE /v1/policies/{policyId}/overrides":       policy.Operator,
+	"GET /v1/kill-switch":                            policy.Viewer,
+	"POST /v1/kill-switch":                           policy.Admin,
+	"DELETE /v1/kill-switch":                         policy.Admin,
 	"GET /v1/buckets":                                policy.Operator,
 	"POST /v1/buckets/reset":                         policy.Operator,
 	"POST /v1/buckets/rebase":                        policy.Operator,
 	"GET /v1/audit":                                  policy.Viewer,
+	"POST /v1/explain":                               policy.Viewer,
+	"GET /v1/stores":                                 policy.Viewer,
 }
 
 // decisionRoutes are those of the decision listener, all for gateways.
@@ -214,5 +224,31 @@ func TestAnOutageLetsNobodyIn(t *testing.T) {
 	answer := post(handler, "/internal/rate-decisions", `{"user":"u","operation":"a"}`, "Authorization", "outage")
 	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" || decider.calls() > 0 {
 		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}
+
+// Changes come at a bounded pace, by operator; reading does not count.
+func TestChangesOfOneOperatorAreBounded(t *testing.T) {
+	t.Parallel()
+	handler := httpapi.NewAdmin(httpapi.AdminConfig{Policies: &stubPolicies{}, Operators: callers()})
+	change := func(as string) *httptest.ResponseRecorder {
+		return call(handler, http.MethodPut, "/v1/policies/p", "", "Authorization", as)
+	}
+	refused := change("operator")
+	for range 2000 { // far more than a burst
+		if refused.Code == http.StatusTooManyRequests {
+			break
+		}
+		refused = change("operator")
+	}
+	if refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") != "1" ||
+		!strings.Contains(refused.Body.String(), "/too-many-changes") {
+		t.Errorf("%d %v %s", refused.Code, refused.Header(), refused.Body)
+	}
+	if other := change("admin"); other.Code != http.StatusPreconditionRequired {
+		t.Errorf("another operator: %d", other.Code)
+	}
+	if read := call(handler, http.MethodGet, "/v1/policies", "", "Authorization", "operator"); read.Code != http.StatusOK {
+		t.Errorf("reading: %d", read.Code)
 	}
 }

@@ -38,7 +38,7 @@ type problem struct {
 	Instance          string        `json:"instance,omitempty"` // the request's id
 	Errors            []faultMember `json:"errors,omitempty"`
 	CurrentVersion    int           `json:"currentVersion,omitempty"`    // version-conflict: what is in force, absent when nothing is
-	RetryAfterSeconds int64         `json:"retryAfterSeconds,omitempty"` // 503 and operation-in-progress: as in Retry-After
+	RetryAfterSeconds int64         `json:"retryAfterSeconds,omitempty"` // 503, operation-in-progress and too-many-changes: as in Retry-After
 }
 
 // faultMember is one fault; its pointer is a JSON Pointer as URI fragment,
@@ -99,6 +99,9 @@ func (s *Site) problemOf(ctx context.Context, requestID string, err error) *prob
 	}
 	if conflict, ok := errors.AsType[*versionConflictError](err); ok {
 		shown.CurrentVersion = conflict.current
+	}
+	if tooFast, ok := errors.AsType[*tooFastError](err); ok {
+		shown.RetryAfterSeconds = s.waitSeconds(tooFast.wait.Microseconds())
 	}
 	switch {
 	case status == http.StatusServiceUnavailable:

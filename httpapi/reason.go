@@ -12,6 +12,7 @@ const (
 	reasonUnsupportedMediaType policy.Reason = "unsupported-media-type"
 	reasonContentTooLarge      policy.Reason = "content-too-large"
 	reasonPreconditionRequired policy.Reason = "precondition-required"
+	reasonTooManyChanges       policy.Reason = "too-many-changes" // CodeOverloaded: by one operator
 )
 
 // The reasons of settlements that change nothing.
