@@ -21,7 +21,7 @@ GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean
     ration.clean_slot_parents_v1, ration.clean_operations_v1, ration.sweep_v1, ration.recover_v1
     TO ration_service, ration_operator;
 GRANT EXECUTE ON FUNCTION ration.take_v1, ration.take_durable_v1, ration.take_new_v1, ration.take_new_durable_v1,
-    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1,
+    ration.decide_v1, ration.settle_v1, ration.release_slot_v1, ration.renew_slot_v1, ration.put_policy_v1, ration.dry_run_v1,
     ration.delete_policy_v1, ration.put_override_v1, ration.remove_override_v1, ration.put_kill_switch_v1,
     ration.remove_kill_switch_v1
     TO ration_service;
