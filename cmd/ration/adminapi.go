@@ -16,20 +16,22 @@ import (
 )
 
 const (
-	// adminTimeout bounds one call: a put waits for other changes, a few seconds at most.
-	adminTimeout = 15 * time.Second
+	// adminTimeout bounds one call: a change waits for others, a few seconds, and where that is asked a minute for instances.
+	adminTimeout = 75 * time.Second
 	// answerBytesMax bounds one answer: a page of the largest policies there can be.
 	answerBytesMax = 128 << 20
 )
 
-// adminConfig says where the administration listener is.
+// adminConfig says where the administration listener is, and who asks.
 type adminConfig struct {
-	URL string `env:"RATION_ADMIN_URL" envDefault:"http://127.0.0.1:8081" help:"the administration listener"`
+	URL   string `env:"RATION_ADMIN_URL" envDefault:"http://127.0.0.1:8081" help:"the administration listener"`
+	Token string `env:"RATION_TOKEN" help:"an operator's token, where the listener wants one"`
 }
 
 // adminAPI calls the administration listener of a service.
 type adminAPI struct {
 	base   string
+	token  string // "" where none is sent
 	client *http.Client
 }
 
@@ -42,7 +44,7 @@ func (p *program) adminAPI() (*adminAPI, error) {
 		return nil, err
 	}
 	return &adminAPI{
-		base: strings.TrimSuffix(config.URL, "/"),
+		base: strings.TrimSuffix(config.URL, "/"), token: config.Token,
 		// A command makes a call or two; connections that outlive it help nobody.
 		client: &http.Client{Timeout: adminTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 	}, nil
@@ -58,49 +60,88 @@ func (a *adminAPI) get(ctx context.Context, id string) (policyVersion, error) {
 }
 
 // put installs a version in place of another one, 0 when there must be none.
-func (a *adminAPI) put(ctx context.Context, id string, replaces int, change []byte) (policyVersion, error) {
-	header := http.Header{"Content-Type": {"application/json"}}
-	if replaces == 0 {
-		header.Set("If-None-Match", "*")
-	} else {
-		header.Set("If-Match", `"v`+strconv.Itoa(replaces)+`"`)
-	}
-	body, _, err := a.call(ctx, http.MethodPut, policyPath(id), header, change)
+func (a *adminAPI) put(ctx context.Context, id string, replaces int, change []byte, query url.Values) (policyVersion, error) {
+	body, _, err := a.call(ctx, http.MethodPut, withQuery(policyPath(id), query), replacing(replaces), change)
 	if err != nil {
 		return policyVersion{}, err
 	}
 	return readPolicyVersion(body)
 }
 
+// replacing is the precondition of a change: the version in force, 0 when there
+// must be none.
+func replacing(version int) http.Header {
+	header := http.Header{}
+	if version == 0 {
+		header.Set("If-None-Match", "*")
+	} else {
+		header.Set("If-Match", `"v`+strconv.Itoa(version)+`"`)
+	}
+	return header
+}
+
 var nextLink = regexp.MustCompile(`<([^>]+)>; rel="next"`)
 
 // list gives all policies in force, page after page.
 func (a *adminAPI) list(ctx context.Context) ([]policyVersion, error) {
+	return a.versions(ctx, "/v1/policies?limit=1000", "policies")
+}
+
+// versions gives the versions of all pages from a path on.
+func (a *adminAPI) versions(ctx context.Context, path, member string) ([]policyVersion, error) {
 	var all []policyVersion
-	for path := "/v1/policies?limit=1000"; path != ""; {
+	err := a.pages(ctx, path, member, func(raw json.RawMessage) (more bool, err error) {
+		version, err := readPolicyVersion(raw)
+		all = append(all, version)
+		return true, err
+	})
+	return all, err
+}
+
+// pages gives what the member of each page lists, from a path on, one after the
+// other, as long as more is wanted.
+func (a *adminAPI) pages(ctx context.Context, path, member string, take func(raw json.RawMessage) (more bool, err error)) error {
+	for path != "" {
 		body, header, err := a.call(ctx, http.MethodGet, path, nil, nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		var page struct {
-			Policies []json.RawMessage `json:"policies"`
+		var page map[string]json.RawMessage
+		var rows []json.RawMessage
+		if err := errors.Join(json.Unmarshal(body, &page), json.Unmarshal(page[member], &rows)); err != nil {
+			return fmt.Errorf("read the service's answer: %w", err)
 		}
-		if err := json.Unmarshal(body, &page); err != nil {
-			return nil, fmt.Errorf("read the service's answer: %w", err)
-		}
-		for _, raw := range page.Policies {
-			version, err := readPolicyVersion(raw)
-			if err != nil {
-				return nil, err
+		for _, raw := range rows {
+			if more, err := take(raw); err != nil || !more {
+				return err
 			}
-			all = append(all, version)
 		}
 		path = ""
-		if next := nextLink.FindStringSubmatch(header.Get("Link")); next != nil && len(page.Policies) > 0 {
+		if next := nextLink.FindStringSubmatch(header.Get("Link")); next != nil {
 			path = next[1]
 		}
 	}
-	return all, nil
+	return nil
+}
+
+// read makes a call and reads the JSON that it answers.
+func (a *adminAPI) read(ctx context.Context, method, path string, header http.Header, ask []byte, into any) (json.RawMessage, error) {
+	body, _, err := a.call(ctx, method, path, header, ask)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return nil, fmt.Errorf("read the service's answer: %w", err)
+	}
+	return bytes.TrimSpace(body), nil
+}
+
+// withQuery gives a path with its parameters, if there are any.
+func withQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
 }
 
 func policyPath(id string) string { return "/v1/policies/" + url.PathEscape(id) }
@@ -113,6 +154,12 @@ func (a *adminAPI) call(ctx context.Context, method, path string, header http.He
 	}
 	if header != nil {
 		request.Header = header
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if a.token != "" {
+		request.Header.Set("Authorization", "Bearer "+a.token)
 	}
 	answer, err := a.client.Do(request)
 	if err != nil {

@@ -18,7 +18,9 @@ func (p *program) policyCommand() *cobra.Command {
 			Short: "List, read and change policies",
 			Long:  "Lists, reads and changes policies through the administration listener of a running service, RATION_ADMIN_URL.",
 		},
-		p.policyListCommand(), p.policyGetCommand(), p.policyPutCommand(),
+		p.policyListCommand(), p.policyGetCommand(), p.policyPutCommand(), p.policyDiffCommand(), p.policyApplyCommand(),
+		p.policyLintCommand(), p.policyHistoryCommand(), p.policyRollbackCommand(), p.policyDeleteCommand(), p.policyInstallationsCommand(),
+		p.policyExplainCommand(),
 	)
 }
 
@@ -27,18 +29,36 @@ func (p *program) policyCommand() *cobra.Command {
 func (p *program) overAdmin(
 	command *cobra.Command, do func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error,
 ) *cobra.Command {
-	form := command.Flags().StringP("output", "o", "text", "`form` of what is printed: text, or json as the service answered it")
+	form := outputFlag(command, "text, or json as the service answered it")
 	command.RunE = func(command *cobra.Command, arguments []string) error {
-		if *form != "text" && *form != "json" {
-			return usageError{fmt.Errorf("--output %q: it is text or json", *form)}
+		asJSON, err := form.isJSON()
+		if err != nil {
+			return err
 		}
 		api, err := p.adminAPI()
 		if err != nil {
 			return err
 		}
-		return do(command.Context(), api, arguments, *form == "json")
+		return do(command.Context(), api, arguments, asJSON)
 	}
 	return reads(command, adminConfig{})
+}
+
+// printForm is the form of what a command prints.
+type printForm string
+
+// outputFlag adds the choice of it to a command.
+func outputFlag(command *cobra.Command, forms string) *printForm {
+	form := command.Flags().StringP("output", "o", "text", "`form` of what is printed: "+forms)
+	return (*printForm)(form)
+}
+
+// isJSON says whether programs read it.
+func (o *printForm) isJSON() (bool, error) {
+	if *o != "text" && *o != "json" {
+		return false, usageError{fmt.Errorf("--output %q: it is text or json", *o)}
+	}
+	return *o == "json", nil
 }
 
 func (p *program) policyListCommand() *cobra.Command {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -18,9 +16,9 @@ const policyBytesMax = 1 << 20
 
 // putFlags are those of `policy put`.
 type putFlags struct {
-	create  bool
-	ifMatch string
-	reason  string
+	changeFlags
+
+	create bool
 }
 
 func (p *program) policyPutCommand() *cobra.Command {
@@ -43,19 +41,22 @@ func (p *program) policyPutCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		installed, err := api.put(ctx, arguments[0], replaces, body)
+		if flags.dryRun {
+			found, err := api.tryPut(ctx, arguments[0], replaces, body)
+			if err != nil {
+				return err
+			}
+			return p.printTrial(&found, asJSON)
+		}
+		installed, err := api.put(ctx, arguments[0], replaces, body, flags.query())
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			return p.printJSON(&installed)
-		}
-		p.sayInstalled(&installed, replaces)
-		return nil
+		return p.sayInstalled(&installed, replaces, asJSON)
 	})
 	command.Flags().BoolVar(&flags.create, "create", false, "the policy must not exist yet")
-	command.Flags().StringVar(&flags.ifMatch, "if-match", "", "the `version` that is replaced, such as v7")
-	command.Flags().StringVar(&flags.reason, "reason", "", "`reason` for the audit, in place of the file's own")
+	flags.add(command, "`reason` for the audit, in place of the file's own")
+	flags.addDryRun(command)
 	return command
 }
 
@@ -68,11 +69,7 @@ func (f *putFlags) replaces() (int, error) {
 	if f.create {
 		return 0, nil
 	}
-	version, err := strconv.Atoi(strings.TrimPrefix(strings.Trim(f.ifMatch, `"`), "v"))
-	if err != nil || version < 1 {
-		return 0, usageError{fmt.Errorf("--if-match %q is not a version such as v7", f.ifMatch)}
-	}
-	return version, nil
+	return f.version()
 }
 
 // readPolicy reads the body of a put. Whether it is a policy is for the
@@ -91,25 +88,16 @@ func (p *program) readPolicy(file, reason string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
-	if reason == "" {
-		return body, nil
-	}
-	if edited, err := editObject(body, []string{"reason"}, member{"reason", reason}); err == nil {
-		return edited, nil
-	}
-	return body, nil
+	return withReason(body, reason), nil
 }
 
-func (p *program) sayInstalled(installed *policyVersion, replaced int) {
-	switch {
-	case installed.Version == replaced:
-		fmt.Fprintf(p.out, "%s v%d has this content already\n", installed.ID, installed.Version)
-	case replaced == 0:
-		fmt.Fprintf(p.out, "%s v%d is in force\n", installed.ID, installed.Version)
-	default:
-		fmt.Fprintf(p.out, "%s v%d is in force, after v%d\n", installed.ID, installed.Version, replaced)
+// withReason gives the body of a put with another reason, where one is stated.
+func withReason(body []byte, reason string) []byte {
+	if reason == "" {
+		return body
 	}
-	for _, warning := range installed.Warnings {
-		fmt.Fprintf(p.err, "warning: %s %s\n", warning.Pointer, warning.Detail)
+	if edited, err := editObject(body, []string{"reason"}, member{"reason", reason}); err == nil {
+		return edited
 	}
+	return body
 }

@@ -21,9 +21,21 @@ type policyVersion struct {
 	Limit       limit     `json:"limit"`
 	Mode        string    `json:"mode"`
 	Durability  string    `json:"durability"`
+	Deleted     bool      `json:"deleted"`
 	Warnings    []fault   `json:"warnings"`
 
+	// Of a change that was waited for.
+	Installed  *bool             `json:"installed"`
+	WaitingFor []waitingInstance `json:"waitingFor"`
+
 	raw json.RawMessage // the whole answer, as it came
+}
+
+// waitingInstance is an instance that has not confirmed a change in time.
+type waitingInstance struct {
+	Instance string    `json:"instance"`
+	Name     string    `json:"name"`
+	SeenAt   time.Time `json:"seenAt"`
 }
 
 // limit is a policy's limit, of whatever algorithm.
@@ -54,8 +66,17 @@ func (l limit) String() string {
 
 // fault is one thing said of one member.
 type fault struct {
+	Name    string `json:"name,omitempty"` // of a warning
 	Pointer string `json:"pointer"`
 	Detail  string `json:"detail"`
+}
+
+// String says a warning in one line.
+func (f fault) String() string {
+	if f.Name == "" {
+		return f.Pointer + " " + f.Detail
+	}
+	return f.Name + ": " + f.Pointer + " " + f.Detail
 }
 
 // readPolicyVersion reads one version.

@@ -47,3 +47,6 @@ func (p *problem) Error() string {
 	}
 	return text.String()
 }
+
+// is says whether the problem is of a kind.
+func (p *problem) is(kind string) bool { return path.Base(p.Type) == kind }

@@ -12,9 +12,13 @@ import (
 
 // Exit codes.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2 // called or configured wrongly: nothing was begun
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2 // called or configured wrongly: nothing was begun
+	exitDiffers = 3 // asked by --exit-code: something would change
+
+	exitWarnings = 4 // of `ration doctor`: what may bite
+	exitFaults   = 5 // what bites already
 )
 
 // stdio is what a program reads from and writes to.
@@ -50,6 +54,12 @@ func run(ctx context.Context, arguments, environ []string, streams stdio) int {
 	if err == nil {
 		return exitDone
 	}
+	if errors.Is(err, errDiffers) { // that was the question
+		return exitDiffers
+	}
+	if found, ok := errors.AsType[verdict](err); ok {
+		return int(found)
+	}
 	fmt.Fprintln(p.err, "ration:", err)
 	if !begun { // cobra refused the command line itself
 		fmt.Fprintf(p.err, "See `%s --help`.\n", command.CommandPath())
@@ -69,14 +79,13 @@ func (p *program) root(begun *bool) *cobra.Command {
 		Long: "Ration is a rate limiter that lives in PostgreSQL: a gateway asks before it spends anything on a request,\n" +
 			"one stored function refills, compares and takes, and the answer says allowed, or denied and how long to wait.\n\n" +
 			"Begin with `ration dev`. Everything is configured by the environment, as each command's help says.\n" +
-			"Exit codes: 0 done, 1 failed, 2 called or configured wrongly.",
+			"Exit codes: 0 done, 1 failed, 2 called or configured wrongly, 3 something would change, where --exit-code asks for that.",
 		SilenceErrors:    true, // told by run, once
 		SilenceUsage:     true, // a page of flags hides the sentence that matters
 		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetUsageTemplate(usageTemplate)
-	root.AddCommand(p.devCommand(), p.serveCommand(), p.migrateCommand(), p.policyCommand(), p.healthCommand(), p.versionCommand())
+	root.AddCommand(p.devCommand(), p.serveCommand(), p.migrateCommand(), p.policyCommand(), p.bucketCommand(), p.overrideCommand(), p.killSwitchCommand(), p.auditCommand(), p.doctorCommand(), p.simulateCommand(), p.healthCommand(), p.versionCommand())
 	tidyHelp(root)
 	return root
 }
