@@ -37,6 +37,7 @@ func (a *admin) change(w http.ResponseWriter, r *http.Request, read func(*http.R
 		return 0, err
 	}
 	put.Author = authorOf(r)
+	put.Change.Warnings = append(put.Change.Warnings, a.review(put)...)
 	if dry {
 		return a.tryPut(w, r, put)
 	}
