@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rationhq/ration/policy"
 )
 
 // unitsMax is the largest n, d and capacity in units.
@@ -14,6 +16,8 @@ const unitsMax = int64(1)<<62 - 1
 // link is one version of a random policy, in stored units.
 type link struct {
 	n, d, capacity, installedAt int64
+	rule                        policy.Balances
+	idle                        int64 // what an idle bucket holds at its installation
 }
 
 func (l link) units() int64 { return l.capacity * l.d }
@@ -43,30 +47,47 @@ func chain(random *rand.Rand) []link {
 		}
 		at += random.Int64N(1+1<<random.IntN(50)) * random.Int64N(2) // versions of one instant among them
 		links[i] = link{n: n, d: d, capacity: upTo(random, unitsMax/d), installedAt: at}
+		if i > 0 {
+			links[i].rule = policy.Balances(random.IntN(2)) // keep, scale
+			if random.IntN(4) == 0 {
+				links[i].rule = policy.Reset + policy.Balances(random.IntN(2)) // reset, restart
+			}
+		}
+		links[i].idle = links[i].units() * random.Int64N(2)
 	}
 	return links
 }
 
 // carried is the rule in exact integers: earn under the old version up to the
-// change, convert rounding toward minus infinity, clamp.
-func carried(links []link, balance, at int64) (int64, int64) {
+// change, convert rounding toward minus infinity, clamp; or begin as an idle
+// bucket.
+func carried(links []link, balance, at int64) (left, leftAt int64, clamped bool) {
 	held := big.NewInt(balance)
 	for i := 1; i < len(links); i++ {
 		from, to := links[i-1], links[i]
+		if to.rule == policy.Reset || to.rule == policy.Restart {
+			held, at, clamped = big.NewInt(to.idle), to.installedAt, false
+			continue
+		}
 		if to.installedAt > at {
 			earned := new(big.Int).Mul(big.NewInt(to.installedAt-at), big.NewInt(from.n))
 			held.Add(held, earned)
 			held = smaller(held, big.NewInt(from.units()))
 			at = to.installedAt
 		}
-		held.Mul(held, big.NewInt(to.d))
-		held.Div(held, big.NewInt(from.d)) // Euclidean, which is toward minus infinity for a divisor above 0
+		multiplier, divisor := to.d, from.d
+		if to.rule == policy.Scale {
+			multiplier, divisor = to.units(), from.units()
+		}
+		held.Mul(held, big.NewInt(multiplier))
+		held.Div(held, big.NewInt(divisor)) // Euclidean, which is toward minus infinity for a divisor above 0
+		clamped = clamped || held.CmpAbs(big.NewInt(to.units())) > 0
 		held = smaller(held, big.NewInt(to.units()))
 		if least := big.NewInt(-to.units()); held.Cmp(least) < 0 {
 			held = least
 		}
 	}
-	return held.Int64(), at
+	return held.Int64(), at, clamped
 }
 
 func smaller(a, b *big.Int) *big.Int {
@@ -81,12 +102,12 @@ func TestCarryIsExact(t *testing.T) {
 	b := newBench(t)
 	random := newRandom(t)
 	const chains = 400
-	negative := 0
+	negative, cut := 0, 0
 	for number := 1; number <= chains; number++ {
 		links := chain(random)
 		rows := make([][]any, len(links))
 		for i, l := range links {
-			rows[i] = []any{number, i + 1, "{}", l.n, l.d, l.capacity, l.units(), l.units(), l.installedAt, "keep", l.installedAt, 1}
+			rows[i] = []any{number, i + 1, "{}", l.n, l.d, l.capacity, l.units(), l.idle, l.installedAt, l.rule.String(), l.installedAt, 1}
 		}
 		if _, err := b.owner.CopyFrom(t.Context(), pgx.Identifier{"ration", "policy_version"}, []string{
 			"number", "version", "content",
@@ -104,18 +125,23 @@ func TestCarryIsExact(t *testing.T) {
 		}
 		at := links[from].installedAt + random.Int64N(1<<random.IntN(50)) // perhaps ahead of later versions
 		var gotBalance, gotAt int64
-		err := b.owner.QueryRow(t.Context(), "SELECT o_balance, o_at FROM ration.carry_v1($1, $2, $3, $4, $5)", number, from+1, to+1, balance, at).
-			Scan(&gotBalance, &gotAt)
+		var gotClamped bool
+		err := b.owner.QueryRow(t.Context(), "SELECT o_balance, o_at, o_clamped FROM ration.carry_v1($1, $2, $3, $4, $5)",
+			number, from+1, to+1, balance, at).Scan(&gotBalance, &gotAt, &gotClamped)
 		if err != nil {
 			t.Fatalf("%+v from %d to %d, %d at %d: %v", links, from+1, to+1, balance, at, err)
 		}
-		if wantBalance, wantAt := carried(links[from:to+1], balance, at); gotBalance != wantBalance || gotAt != wantAt {
-			t.Errorf("%+v from %d to %d, %d at %d: got %d at %d, want %d at %d",
-				links, from+1, to+1, balance, at, gotBalance, gotAt, wantBalance, wantAt)
+		wantBalance, wantAt, wantClamped := carried(links[from:to+1], balance, at)
+		if gotBalance != wantBalance || gotAt != wantAt || gotClamped != wantClamped {
+			t.Errorf("%+v from %d to %d, %d at %d: got %d at %d, clamped %t, want %d at %d, clamped %t",
+				links, from+1, to+1, balance, at, gotBalance, gotAt, gotClamped, wantBalance, wantAt, wantClamped)
+		}
+		if wantClamped {
+			cut++
 		}
 	}
-	if negative == 0 {
-		t.Error("no balance was negative")
+	if negative == 0 || cut == 0 {
+		t.Errorf("%d balances were negative, %d were clamped", negative, cut)
 	}
 }
 
