@@ -45,7 +45,18 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 func TestProblemsAreDocumented(t *testing.T) {
 	t.Parallel()
-	reasons := map[string]bool{}
+	compareHeadings(t, constants(t, "Reason"), "problem", "docs/reference/problems.md")
+}
+
+func TestWarningsAreDocumented(t *testing.T) {
+	t.Parallel()
+	compareHeadings(t, constants(t, "WarningName"), "warning", "docs/reference/warnings.md")
+}
+
+// constants gives the texts of all constants and variables of a type.
+func constants(t *testing.T, typeName string) map[string]bool {
+	t.Helper()
+	values := map[string]bool{}
 	for _, file := range goFiles(t) {
 		if file.isTest() {
 			continue
@@ -57,19 +68,25 @@ func TestProblemsAreDocumented(t *testing.T) {
 			}
 			kind, _ := spec.Type.(*ast.Ident)
 			selector, _ := spec.Type.(*ast.SelectorExpr)
-			if kind != nil && kind.Name == "Reason" || selector != nil && selector.Sel.Name == "Reason" {
+			if kind != nil && kind.Name == typeName || selector != nil && selector.Sel.Name == typeName {
 				for _, value := range spec.Values {
-					reasons[text(value)] = true
+					values[text(value)] = true
 				}
 			}
 			return true
 		})
 	}
+	return values
+}
+
+// compareHeadings holds a page with a heading for each name to the code.
+func compareHeadings(t *testing.T, code map[string]bool, kind, page string) {
+	t.Helper()
 	headings := map[string]bool{}
-	for _, match := range regexp.MustCompile(`(?m)^### ([a-z-]+)$`).FindAllStringSubmatch(read(t, "docs/reference/problems.md"), -1) {
+	for _, match := range regexp.MustCompile(`(?m)^### ([a-z-]+)$`).FindAllStringSubmatch(read(t, page), -1) {
 		headings[match[1]] = true
 	}
-	compare(t, reasons, headings, "problem", "docs/reference/problems.md")
+	compare(t, code, headings, kind, page)
 }
 
 // literals gives every string in a file's code. Names in comments bind nobody.
