@@ -15,10 +15,19 @@ type addresses struct {
 	Metrics   string `env:"RATION_METRICS_ADDR" envDefault:"127.0.0.1:9090" help:"metrics and health"`
 }
 
-func (a *addresses) check(found *faults) {
-	found.checkLoopback("RATION_HTTP_ADDR", a.Decisions)
-	found.checkLoopback("RATION_ADMIN_ADDR", a.Admin)
-	found.checkLoopback("RATION_METRICS_ADDR", a.Metrics)
+// check notes what is no address.
+func (a *addresses) check(found *faults) { a.each(found.checkAddress) }
+
+// checkLoopback notes each address that others than this machine could reach,
+// and why they must not.
+func (a *addresses) checkLoopback(because string, found *faults) {
+	a.each(func(variable, address string) { found.checkLoopback(variable, address, because) })
+}
+
+func (a *addresses) each(do func(variable, address string)) {
+	do("RATION_HTTP_ADDR", a.Decisions)
+	do("RATION_ADMIN_ADDR", a.Admin)
+	do("RATION_METRICS_ADDR", a.Metrics)
 }
 
 // listeners are the three, bound. Their addresses are the real ones where a

@@ -4,9 +4,11 @@ import (
 	"log/slog"
 	"runtime"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rationhq/ration/httpapi"
 	"github.com/rationhq/ration/limiter"
+	"github.com/rationhq/ration/policy"
 )
 
 // lanesByDefaultMax is where more lanes have not been measured to help.
@@ -45,6 +47,7 @@ type serviceConfig struct {
 	Retention       time.Duration       `env:"RATION_OPERATION_RETENTION" envDefault:"10m"                          help:"how long what was decided under an operation id is kept and replayed, 1s to 744h"`
 	Jitter          float64             `env:"RATION_JITTER"              envDefault:"0.10"                         help:"share by which Retry-After may be lengthened, 0 to 1"`
 	ResetHeader     httpapi.ResetHeader `env:"RATION_RESET_HEADER"        envDefault:"delta"                        help:"X-RateLimit-Reset: delta, epoch or off"`
+	InstanceName    string              `env:"RATION_INSTANCE_NAME"                                                 help:"what installations call this instance (the machine's name)"`
 	ProblemBase     string              `env:"RATION_PROBLEM_BASE"        envDefault:"https://ration.dev/problems/" help:"start of every problem type"`
 	LogLevel        slog.Level          `env:"RATION_LOG_LEVEL"           envDefault:"info"                         help:"debug, info, warn or error"`
 }
@@ -61,8 +64,9 @@ func (c *serviceConfig) lanes() int {
 	return min(max(runtime.GOMAXPROCS(0)/2, 1), lanesByDefaultMax)
 }
 
+// check notes what cannot be, but for where it listens: that depends on who may
+// come in there.
 func (c *serviceConfig) check(found *faults) {
-	c.Listen.check(found)
 	timeout := func(variable string, value time.Duration) {
 		if value <= 0 || value > timeoutsMax {
 			found.notef(variable, "is %s and must be above 0 and at most %s", value, timeoutsMax)
@@ -83,6 +87,9 @@ func (c *serviceConfig) check(found *faults) {
 	}
 	if !(c.Jitter >= 0 && c.Jitter <= 1) { // written so that NaN is refused
 		found.notef("RATION_JITTER", "is %v and must be 0 to 1", c.Jitter)
+	}
+	if len(c.InstanceName) > policy.TextBytesMax || !utf8.ValidString(c.InstanceName) {
+		found.notef("RATION_INSTANCE_NAME", "must be UTF-8 of at most %d bytes", policy.TextBytesMax)
 	}
 	found.checkURL("RATION_PROBLEM_BASE", c.ProblemBase)
 }

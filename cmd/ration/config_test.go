@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rationhq/ration/policy"
 )
 
 func TestEveryFaultIsNamedAtOnce(t *testing.T) {
@@ -21,8 +23,12 @@ func TestEveryFaultIsNamedAtOnce(t *testing.T) {
 		"RATION_RESET_HEADER":        "never",
 		"RATION_PROBLEM_BASE":        "problems",
 		"RATION_LOG_LEVEL":           "loud",
+		"RATION_TLS_KEY":             "key.pem",
+		"RATION_TLS_CLIENTS":         "clients.json",
+		"RATION_OIDC_ISSUER":         "issuer",
+		"RATION_OIDC_ROLES":          "sre=root",
 	}
-	var environ []string
+	environ := []string{"RATION_OPEN=true"}
 	for name, value := range wrong {
 		environ = append(environ, name+"="+value)
 	}
@@ -30,11 +36,40 @@ func TestEveryFaultIsNamedAtOnce(t *testing.T) {
 	if code != exitUsage {
 		t.Errorf("exit code %d", code)
 	}
-	wrong["RATION_DATABASE_URL"] = ""
+	delete(wrong, "RATION_TLS_KEY") // what it needs is missing
+	delete(wrong, "RATION_TLS_CLIENTS")
+	for _, missing := range []string{"RATION_DATABASE_URL", "RATION_TLS_CERT", "RATION_TLS_CLIENT_CA", "RATION_OIDC_AUDIENCE"} {
+		wrong[missing] = ""
+	}
 	for name := range wrong {
-		if strings.Count(errs, name) != 1 {
+		if strings.Count(errs, "\n  "+name+" ") != 1 {
 			t.Errorf("%s is not named once in:\n%s", name, errs)
 		}
+	}
+}
+
+// Only who asks nobody who he is has to keep to this machine.
+func TestCallersThatAreKnownComeFromAnywhere(t *testing.T) {
+	t.Parallel()
+	listen := addresses{Decisions: "0.0.0.0:8080", Admin: "[::]:8081", Metrics: ":9090"}
+	for open, ok := range map[bool]bool{false: true, true: false} {
+		var found faults
+		(&authorityConfig{Open: open}).check(&listen, &found)
+		if (found.err() == nil) != ok {
+			t.Errorf("open %v: %v", open, found.err())
+		}
+	}
+}
+
+func TestRolesOfGroups(t *testing.T) {
+	t.Parallel()
+	roles, err := parseRoles("cn=sre,on=call=operator, /staff=viewer")
+	if err == nil {
+		t.Errorf("a group without a role is read: %v", roles)
+	}
+	roles, err = parseRoles("cn=sre=admin, /staff=viewer")
+	if err != nil || len(roles) != 2 || roles["cn=sre"] != policy.Admin || roles["/staff"] != policy.Viewer {
+		t.Errorf("%v, %v", roles, err)
 	}
 }
 
@@ -45,7 +80,7 @@ func TestOnlyLoopback(t *testing.T) {
 		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:8080": false, "example.org:8080": false, "127.0.0.1": false,
 	} {
 		var found faults
-		found.checkLoopback("RATION_HTTP_ADDR", address)
+		found.checkLoopback("RATION_HTTP_ADDR", address, "it is open")
 		if (found.err() == nil) != ok {
 			t.Errorf("%q: %v", address, found.err())
 		}

@@ -61,7 +61,7 @@ func newStory(t *testing.T, seed uint64) *story {
 		author: &author{Rand: rand.New(rand.NewPCG(seed, 0))}, t: t, model: newModel(t), real: map[string]string{}, seen: map[int]int{},
 		clock: newClock(t, db, time.Date(2026, time.November, 30, 23, 59, 58, 0, time.UTC)),
 	}
-	s.instance = start(t, append(patient(), "RATION_DATABASE_URL="+db.ServiceURL(), "RATION_JITTER=0", "RATION_LANES=2",
+	s.instance = start(t, append(openOn(db), "RATION_JITTER=0", "RATION_LANES=2",
 		"RATION_OPERATION_RETENTION="+operationRetention.String()), "serve")
 	for number := range policies {
 		s.policies = append(s.policies, s.policy(number))

@@ -56,6 +56,7 @@ func (p *program) dev(ctx context.Context) error {
 	p.environment.read(&config, &found)
 	p.environment.read(&config.Service, &found)
 	config.Service.check(&found)
+	config.Service.Listen.checkLoopback("`ration dev` lets in whoever reaches it", &found)
 	if err := found.err(); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (p *program) serveDev(ctx context.Context, config *serviceConfig, bound *li
 			return err
 		}
 	}
-	s, err := openService(ctx, config, database.service, p.logger(config.LogLevel))
+	s, err := openService(ctx, config, &authorityConfig{Open: true}, database.service, p.logger(config.LogLevel))
 	if err != nil {
 		return err
 	}

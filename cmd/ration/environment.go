@@ -53,6 +53,7 @@ func (e environment) read(into any, found *faults) {
 // form says what a value of the field looks like.
 func form(unread env.ParseError) string {
 	return cmp.Or(map[reflect.Type]string{
+		reflect.TypeFor[bool]():                "true or false",
 		reflect.TypeFor[int]():                 "a whole number",
 		reflect.TypeFor[float64]():             "a number",
 		reflect.TypeFor[time.Duration]():       "a duration such as 50ms or 2s",

@@ -39,18 +39,27 @@ func (f *faults) err() error {
 	}
 }
 
-// checkLoopback notes an address that others than this machine could reach.
-func (f *faults) checkLoopback(variable, address string) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+// checkAddress notes what is no address to listen on.
+func (f *faults) checkAddress(variable, address string) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
 		f.notef(variable, "%q is not an address such as 127.0.0.1:8080", address)
-		return
 	}
-	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
-		return
+}
+
+// checkLoopback notes an address that others than this machine could reach,
+// and why they must not.
+func (f *faults) checkLoopback(variable, address, because string) {
+	f.checkAddress(variable, address)
+	if !isLoopback(address) {
+		f.notef(variable, "%q would be reached from other machines, and %s: use a loopback address, such as 127.0.0.1 or [::1]", address, because)
 	}
-	f.notef(variable, "%q would be reached from other machines, and callers cannot identify themselves yet: "+
-		"use a loopback address, such as 127.0.0.1 or [::1], and put what authenticates callers in front of it", address)
+}
+
+// isLoopback says whether only this machine reaches an address.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, notIP := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || notIP == nil && ip.Unmap().IsLoopback())
 }
 
 // checkURL notes what is not an absolute http or https URL.

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,28 +15,41 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// localActor is who the audit says changed a policy over HTTP: until there are
-// tokens, whoever can reach this machine's loopback.
+// localActor is who the audit says made a change where nobody is asked:
+// whoever can reach this machine's loopback.
 const localActor = "loopback"
 
 // front is the instance's face: three servers and whether it wants requests.
 type front struct {
 	decisions, admin, metrics *http.Server
 
-	draining atomic.Bool
+	stopping chan struct{} // closed when no further request is wanted
 }
 
 func newFront(s *service, site httpapi.Site, reset httpapi.ResetHeader, gatherer prometheus.Gatherer) *front {
-	f := new(front)
+	f := &front{stopping: make(chan struct{})}
 	server := func(handler http.Handler) *http.Server {
 		server := httpapi.NewServer(handler)
 		server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug) // callers' broken connections
 		return server
 	}
+	var callers httpapi.Authenticator
+	var secured *tls.Config
+	if s.callers != nil {
+		callers = s.callers
+		if s.callers.Certificates != nil {
+			secured = s.callers.Certificates.Config()
+		}
+	}
 	f.decisions = server(httpapi.NewDecisions(httpapi.DecisionsConfig{
-		Site: site, Decider: s.limiter, Operations: s.store, ResetHeader: reset,
+		Site: site, Decider: s.limiter, Operations: s.store, Gateways: callers, ResetHeader: reset,
 	}))
-	f.admin = server(httpapi.NewAdmin(httpapi.AdminConfig{Site: site, Policies: newPromptPolicies(s), Audit: s.store, Actor: localActor}))
+	policies := newPromptPolicies(s)
+	f.admin = server(httpapi.NewAdmin(httpapi.AdminConfig{
+		Site: site, Policies: policies, Overrides: policies, KillSwitches: policies, Keys: s.store, Audit: s.store,
+		Installations: s.store, Stores: s.store, Shadows: s.store, Explainer: s.limiter, Stopping: f.stopping, Operators: callers, Actor: localActor,
+	}))
+	f.decisions.TLSConfig, f.admin.TLSConfig = secured, secured.Clone()
 	f.metrics = server(httpapi.NewObservability(httpapi.ObservabilityConfig{Site: site, Gatherer: gatherer, Checks: f.checks(s)}))
 	return f
 }
@@ -48,10 +61,12 @@ func (f *front) checks(s *service) []httpapi.Check {
 	}
 	return []httpapi.Check{
 		{Name: "accepting", Probe: func(context.Context) error {
-			if f.draining.Load() {
+			select {
+			case <-f.stopping:
 				return notReady("This instance is stopping.")
+			default:
+				return nil
 			}
-			return nil
 		}},
 		{Name: "policies", Probe: func(context.Context) error {
 			if !s.limiter.Loaded() {
@@ -80,7 +95,12 @@ func (f *front) serve(ctx context.Context, bind func(context.Context) (*listener
 	ended := make(chan error)
 	serve := func(name string, server *http.Server, listener net.Listener) {
 		go func() {
-			err := server.Serve(listener)
+			var err error
+			if server.TLSConfig != nil {
+				err = server.ServeTLS(listener, "", "") // the configuration has the certificate
+			} else {
+				err = server.Serve(listener)
+			}
 			if errors.Is(err, http.ErrServerClosed) {
 				ended <- nil
 				return
@@ -105,7 +125,7 @@ func (f *front) serve(ctx context.Context, bind func(context.Context) (*listener
 // drain says not ready, answers what was asked, and closes; health is told to
 // the last.
 func (f *front) drain(ctx context.Context) error {
-	f.draining.Store(true)
+	close(f.stopping)
 	err := errors.Join(f.admin.Shutdown(ctx), f.decisions.Shutdown(ctx), f.metrics.Shutdown(ctx))
 	f.close() // whoever has not ended by now is cut off
 	return err

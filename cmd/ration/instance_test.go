@@ -66,7 +66,12 @@ func relax(t *testing.T, db *dbtest.DB) {
 // the test.
 func serve(t *testing.T, db *dbtest.DB) *instance {
 	t.Helper()
-	return start(t, append(patient(), "RATION_DATABASE_URL="+db.ServiceURL()), "serve")
+	return start(t, openOn(db), "serve")
+}
+
+// openOn lets whoever reaches a service on the database in.
+func openOn(db *dbtest.DB) []string {
+	return append(patient(), "RATION_DATABASE_URL="+db.ServiceURL(), "RATION_OPEN=true")
 }
 
 // start runs a command that serves, within the test.
@@ -97,7 +102,7 @@ func start(t *testing.T, environ []string, arguments ...string) *instance {
 // spawn runs `ration serve` as a process of its own, which can be killed.
 func spawn(t *testing.T, db *dbtest.DB) *instance {
 	t.Helper()
-	return spawnCommand(t, append(patient(), "RATION_DATABASE_URL="+db.ServiceURL()), "serve")
+	return spawnCommand(t, openOn(db), "serve")
 }
 
 // spawnCommand runs a command that serves as a process of its own.

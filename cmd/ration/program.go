@@ -85,7 +85,7 @@ func (p *program) root(begun *bool) *cobra.Command {
 		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
 	}
 	root.SetUsageTemplate(usageTemplate)
-	root.AddCommand(p.devCommand(), p.serveCommand(), p.migrateCommand(), p.policyCommand(), p.bucketCommand(), p.overrideCommand(), p.killSwitchCommand(), p.auditCommand(), p.doctorCommand(), p.simulateCommand(), p.healthCommand(), p.versionCommand())
+	root.AddCommand(p.devCommand(), p.serveCommand(), p.migrateCommand(), p.policyCommand(), p.bucketCommand(), p.overrideCommand(), p.killSwitchCommand(), p.tokenCommand(), p.auditCommand(), p.doctorCommand(), p.simulateCommand(), p.healthCommand(), p.versionCommand())
 	tidyHelp(root)
 	return root
 }

@@ -12,30 +12,34 @@ func (p *program) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the service on a migrated database",
 		Long: "Runs the service in front of a database that `ration migrate up` has prepared.\n\n" +
-			"Callers cannot identify themselves yet, so it listens on loopback only. The log (standard error) says `ready`\n" +
-			"with the addresses; port 0 takes any free one. SIGINT and SIGTERM let it finish what it has begun; a second\n" +
-			"signal ends it at once.",
+			"Callers show who they are: by a token that `ration token create` made, a client certificate, or, operators, by the\n" +
+			"bearer token of an OpenID issuer. The log (standard error) says `ready` with the addresses; port 0 takes any free\n" +
+			"one. SIGINT and SIGTERM let it finish what it has begun; a second signal ends it at once.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return p.serve(command.Context()) },
-	}, databaseConfig{}, serviceConfig{})
+	}, databaseConfig{}, serviceConfig{}, authorityConfig{})
 }
 
 func (p *program) serve(ctx context.Context) error {
 	var database databaseConfig
 	var config serviceConfig
+	var callers authorityConfig
 	var found faults
 	p.environment.read(&database, &found)
 	p.environment.read(&config, &found)
+	p.environment.read(&callers, &found)
 	database.check(&found)
 	config.check(&found)
+	callers.check(&config.Listen, &found)
 	if err := found.err(); err != nil {
 		return err
 	}
 	log := p.logger(config.LogLevel)
-	s, err := openService(ctx, &config, database.DatabaseURL, log)
+	s, err := openService(ctx, &config, &callers, database.DatabaseURL, log)
 	if err != nil {
 		return err
 	}
+	callers.warn(ctx, &config.Listen, log)
 	err = s.run(ctx, config.Listen.bind, func(bound *listeners) {
 		log.InfoContext(ctx, "ready", "version", readBuild().version,
 			"decisions", bound.decisions.Addr().String(), "admin", bound.admin.Addr().String(), "metrics", bound.metrics.Addr().String())

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rationhq/ration/httpapi"
+	"github.com/rationhq/ration/internal/authority"
 	"github.com/rationhq/ration/internal/lifecycle"
 	"github.com/rationhq/ration/limiter"
 	"github.com/rationhq/ration/pgstore"
@@ -31,6 +32,9 @@ var (
 	_ httpapi.Policies   = (*promptPolicies)(nil)
 	_ httpapi.Decider    = (*limiter.Limiter)(nil)
 	_ httpapi.Operations = (*pgstore.Store)(nil)
+
+	_ authority.TokenStore  = (*pgstore.Store)(nil)
+	_ httpapi.Authenticator = (*authority.Authority)(nil)
 )
 
 // service is one instance: a store, what decides on it, and the listeners in
@@ -39,6 +43,8 @@ type service struct {
 	log     *slog.Logger
 	store   *pgstore.Store
 	limiter *limiter.Limiter
+	callers *authority.Authority // nil: nobody is asked who they are
+	beats   *heartbeat
 	front   *front
 
 	sessions []*pgstore.Session // the lanes' own once they run
@@ -46,13 +52,18 @@ type service struct {
 
 // openService connects to the store, checks its schema and puts an instance
 // together that listens nowhere yet.
-func openService(ctx context.Context, config *serviceConfig, databaseURL string, log *slog.Logger) (_ *service, err error) {
+func openService(
+	ctx context.Context, config *serviceConfig, callers *authorityConfig, databaseURL string, log *slog.Logger,
+) (_ *service, err error) {
 	s := &service{log: log}
 	if s.store, err = pgstore.Open(ctx, pgstore.Config{URL: databaseURL, CallTimeout: config.CallTimeout}); err != nil {
 		return nil, err
 	}
-	registry := prometheus.NewRegistry()
-	if err = s.assemble(config, registry); err != nil {
+	if s.callers, err = callers.authority(s.store, log); err != nil {
+		s.store.Close()
+		return nil, err
+	}
+	if err = s.assemble(config, prometheus.NewRegistry()); err != nil {
 		s.store.Close()
 		return nil, fmt.Errorf("put the service together: %w", err)
 	}
@@ -66,9 +77,14 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 	if err != nil {
 		return err
 	}
+	if s.beats, err = newHeartbeat(s.store, config.InstanceName, s.log, registry); err != nil {
+		return err
+	}
 	s.limiter, err = limiter.New(limiter.Config{
 		NewSession:         s.newSession,
 		Policies:           s.store,
+		InForce:            s.beats.inForce,
+		Reports:            s.store,
 		Lanes:              config.lanes(),
 		QueueMax:           config.QueueMax,
 		BatchAsksMax:       config.BatchMax,
@@ -91,10 +107,10 @@ func (s *service) assemble(config *serviceConfig, registry *prometheus.Registry)
 func (s *service) run(ctx context.Context, bind func(context.Context) (*listeners, error), ready func(*listeners)) error {
 	defer s.store.Close()
 	s.connectLanes(ctx)
-	return lifecycle.Run(ctx,
+	parts := append(authorityParts(s.callers),
 		lifecycle.Part{Name: "decisions", Run: s.limiter.Run, StopMax: lanesStopMax},
 		lifecycle.Part{Name: "policy changes", StopMax: upkeepMax, Run: func(ctx context.Context) error {
-			return s.store.Listen(ctx, s.log, s.limiter.Refresh)
+			return s.store.Listen(ctx, s.log, s.limiter.Refresh, s.refreshCallers)
 		}},
 		lifecycle.Part{Name: "cleaner", StopMax: upkeepMax, Run: func(ctx context.Context) error {
 			return s.store.RunCleaner(ctx, s.log)
@@ -102,13 +118,35 @@ func (s *service) run(ctx context.Context, bind func(context.Context) (*listener
 		lifecycle.Part{Name: "sweeper", StopMax: upkeepMax, Run: func(ctx context.Context) error {
 			return s.store.RunSweeper(ctx, s.log)
 		}},
+		lifecycle.Part{Name: "heartbeat", StopMax: upkeepMax, Run: s.beats.run},
+		lifecycle.Part{Name: "expiry", StopMax: upkeepMax, Run: func(ctx context.Context) error {
+			return s.store.RunExpiry(ctx, s.log)
+		}},
 		lifecycle.Part{Name: "listeners", StopMax: drainMax, Stop: s.front.drain, Run: func(ctx context.Context) error {
-			if err := s.limiter.AwaitLoaded(ctx); err != nil {
+			if err := s.awaitLoaded(ctx); err != nil {
 				return err
 			}
 			return s.front.serve(ctx, bind, ready)
 		}},
 	)
+	return lifecycle.Run(ctx, parts...)
+}
+
+// awaitLoaded waits for what no request can be answered without.
+func (s *service) awaitLoaded(ctx context.Context) error {
+	if s.callers != nil {
+		if err := s.callers.Tokens.AwaitLoaded(ctx); err != nil {
+			return err
+		}
+	}
+	return s.limiter.AwaitLoaded(ctx)
+}
+
+// refreshCallers has the tokens read again.
+func (s *service) refreshCallers() {
+	if s.callers != nil {
+		s.callers.Tokens.Refresh()
+	}
 }
 
 func (s *service) newSession() limiter.Session {
