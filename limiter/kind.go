@@ -89,3 +89,7 @@ func newBatcher(k kind, config *Config) batcher {
 	}
 	return &asks{gathering: newGathering(config.BatchAsksMax), batch: policy.Batch{Durability: durability}}
 }
+
+// Sessions is how many sessions of the store so many lanes of each kind need:
+// one each.
+func Sessions(lanes int) int { return lanes * kindCount }

@@ -37,3 +37,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 func (s *Store) PoolStats() (upkeep, operations *pgxpool.Stat) {
 	return s.pool.Stat(), s.operations.Stat()
 }
+
+// ConnectionsMax is how many connections a Store may open beside its sessions:
+// both pools, and the one that listens.
+func ConnectionsMax() int { return controlConnsMax + operationConnsMax + 1 }

@@ -75,17 +75,14 @@ func (p *program) migrateForceCommand() *cobra.Command {
 }
 
 func (p *program) migrate(ctx context.Context, work func(ctx context.Context, url string) error) error {
-	var config databaseConfig
-	var found faults
-	p.environment.read(&config, &found)
-	config.check(&found)
-	if err := found.err(); err != nil {
+	database, err := p.databaseURL()
+	if err != nil {
 		return err
 	}
-	if err := work(ctx, config.DatabaseURL); err != nil {
+	if err := work(ctx, database); err != nil {
 		return err
 	}
-	status, err := migrations.Version(ctx, config.DatabaseURL)
+	status, err := migrations.Version(ctx, database)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+)
+
+// Bounds of a list of the audit.
+const (
+	auditPageRows    = 500 // as many as the service gives at once
+	auditRowsDefault = 50  // a screen or two
+)
+
+func (p *program) auditCommand() *cobra.Command {
+	return group(
+		&cobra.Command{
+			Use:   "audit",
+			Short: "List what was done, and check that nobody rewrote it",
+			Long:  "Lists the audit through the administration listener of a running service, and checks its chain in the database.",
+		},
+		p.auditListCommand(), p.auditVerifyCommand(),
+	)
+}
+
+// auditRow is a row of the audit as the service answers it.
+type auditRow struct {
+	ID            int64     `json:"id"`
+	At            time.Time `json:"at"`
+	Actor         string    `json:"actor"`
+	Action        string    `json:"action"`
+	Policy        string    `json:"policy"`
+	VersionBefore int       `json:"versionBefore"`
+	VersionAfter  int       `json:"versionAfter"`
+	Reason        string    `json:"reason"`
+
+	raw json.RawMessage // the whole row, as it came
+}
+
+// versions says which version of a policy became which.
+func (r *auditRow) versions() string {
+	switch {
+	case r.VersionAfter == 0:
+		return ""
+	case r.VersionBefore == 0 || r.VersionBefore == r.VersionAfter:
+		return fmt.Sprintf("v%d", r.VersionAfter)
+	default:
+		return fmt.Sprintf("v%d→v%d", r.VersionBefore, r.VersionAfter)
+	}
+}
+
+func (p *program) auditListCommand() *cobra.Command {
+	var of struct {
+		policy, actor, action string
+		oldest                bool
+		rows                  int
+	}
+	command := p.overAdmin(&cobra.Command{
+		Use:     "list",
+		Short:   "List what was done, the newest first",
+		Long:    "Lists rows of the audit, the newest first. With --output json each has everything: contents before and after, hashes.",
+		Example: "  ration audit list --policy search\n  ration audit list --actor ana@example.com --oldest --rows 500 -o json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, api *adminAPI, _ []string, asJSON bool) error {
+		if of.rows < 1 {
+			return usageError{fmt.Errorf("--rows %d: at least 1", of.rows)}
+		}
+		query := url.Values{}
+		for name, value := range map[string]string{"policy": of.policy, "actor": of.actor, "action": of.action} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		if of.oldest {
+			query.Set("order", "oldest")
+		}
+		rows, err := api.audit(ctx, query, of.rows)
+		if err != nil {
+			return err
+		}
+		return p.printAudit(rows, asJSON)
+	})
+	flags := command.Flags()
+	flags.StringVar(&of.policy, "policy", "", "only about this `policy`")
+	flags.StringVar(&of.actor, "actor", "", "only what this `operator` did")
+	flags.StringVar(&of.action, "action", "", "only this `action`, such as policy.changed")
+	flags.BoolVar(&of.oldest, "oldest", false, "the oldest first")
+	flags.IntVar(&of.rows, "rows", auditRowsDefault, "at most `so many`")
+	return command
+}
+
+// audit gives at most most rows of the audit, page after page.
+func (a *adminAPI) audit(ctx context.Context, query url.Values, most int) ([]auditRow, error) {
+	query.Set("limit", strconv.Itoa(min(most, auditPageRows)))
+	var all []auditRow
+	for path := "/v1/audit?" + query.Encode(); path != "" && len(all) < most; {
+		body, header, err := a.call(ctx, http.MethodGet, path, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Rows []json.RawMessage `json:"rows"`
+		}
+		if err := json.Unmarshal(body, &page); err != nil {
+			return nil, fmt.Errorf("read the service's answer: %w", err)
+		}
+		for _, raw := range page.Rows {
+			row := auditRow{raw: raw}
+			if err := json.Unmarshal(raw, &row); err != nil {
+				return nil, fmt.Errorf("read the service's answer: %w", err)
+			}
+			all = append(all, row)
+		}
+		path = ""
+		if next := nextLink.FindStringSubmatch(header.Get("Link")); next != nil && len(page.Rows) > 0 {
+			path = next[1]
+		}
+	}
+	return all[:min(most, len(all))], nil
+}
+
+func (p *program) printAudit(rows []auditRow, asJSON bool) error {
+	if asJSON {
+		all := make([]json.RawMessage, len(rows)) // none is [], not null
+		for i := range rows {
+			all[i] = rows[i].raw
+		}
+		return json.NewEncoder(p.out).Encode(map[string]any{"rows": all})
+	}
+	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tAT (UTC)\tACTOR\tACTION\tPOLICY\tVERSION\tREASON")
+	for i := range rows {
+		row := &rows[i]
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", row.ID, row.At.UTC().Format(time.DateTime), oneLine(row.Actor), row.Action,
+			row.Policy, row.versions(), oneLine(row.Reason))
+	}
+	return table.Flush()
+}
+
+// oneLine keeps text that others wrote within its line of a table.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
