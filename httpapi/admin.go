@@ -48,6 +48,7 @@ type AdminConfig struct {
 	Audit         Audit
 	Installations Installations
 	Stores        Stores
+	Shadows       Shadows
 	Explainer     Explainer       // nil: nothing is warned of that takes the other policies to tell
 	Stopping      <-chan struct{} // closed when the listener is to close: then nobody waits on; nil: never
 	Operators     Authenticator   // nil: whoever reaches the listener may do everything
@@ -65,6 +66,7 @@ type admin struct {
 	installations Installations
 	installWaits  chan struct{} // one for each caller who waits
 	stores        Stores
+	shadows       Shadows
 	explainer     Explainer
 	stopping      <-chan struct{}
 	operators     Authenticator
@@ -78,7 +80,7 @@ type admin struct {
 func NewAdmin(config AdminConfig) http.Handler {
 	a := &admin{
 		Site: config.withDefaults(), policies: config.Policies, overrides: config.Overrides, killSwitches: config.KillSwitches, keys: config.Keys, audit: config.Audit,
-		installations: config.Installations, installWaits: make(chan struct{}, installWaitsMax), stores: config.Stores,
+		installations: config.Installations, installWaits: make(chan struct{}, installWaitsMax), stores: config.Stores, shadows: config.Shadows,
 		explainer: config.Explainer,
 		stopping:  config.Stopping, operators: config.Operators, actor: config.Actor,
 	}
@@ -91,6 +93,7 @@ func NewAdmin(config AdminConfig) http.Handler {
 	a.routeGet(router, "/v1/policies/{policyId}/versions", policy.Viewer, a.listVersions)
 	a.routeGet(router, "/v1/policies/{policyId}/versions/{version}", policy.Viewer, a.getVersion)
 	a.routeGet(router, "/v1/policies/{policyId}/installations", policy.Viewer, a.getInstallations)
+	a.routeGet(router, "/v1/policies/{policyId}/shadow-report", policy.Operator, a.getShadowReport)
 	a.routeGet(router, "/v1/policies/{policyId}/overrides", policy.Operator, a.listOverrides)
 	a.route(router, http.MethodPut, "/v1/policies/{policyId}/overrides", policy.Operator, a.putOverride)
 	a.route(router, http.MethodDelete, "/v1/policies/{policyId}/overrides", policy.Operator, a.deleteOverride)

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -92,7 +93,11 @@ func adminWith(installations httpapi.Installations) http.Handler {
 
 // putWaiting creates a policy and waits for its installation.
 func putWaiting(handler http.Handler, wait string) *httptest.ResponseRecorder {
-	return call(handler, http.MethodPut, "/v1/policies/report-create?waitForInstall="+wait, spec(40),
+	return putOneWaiting(handler, "report-create", wait)
+}
+
+func putOneWaiting(handler http.Handler, id, wait string) *httptest.ResponseRecorder {
+	return call(handler, http.MethodPut, "/v1/policies/"+id+"?waitForInstall="+wait, spec(40),
 		"Content-Type", "application/json", "If-None-Match", "*", "X-Request-Id", "example-1")
 }
 
@@ -198,8 +203,8 @@ func TestWaitsAreBounded(t *testing.T) {
 		stopping := make(chan struct{})
 		handler := httpapi.NewAdmin(httpapi.AdminConfig{Policies: policies, Installations: fourInstances(), Stopping: stopping, Actor: "operator"})
 		var waiting sync.WaitGroup
-		for range 32 {
-			waiting.Go(func() { putWaiting(handler, "1m") })
+		for i := range 32 {
+			waiting.Go(func() { putOneWaiting(handler, fmt.Sprint("p", i), "1m") })
 		}
 		synctest.Wait()
 		before := len(policies.puts)

@@ -39,15 +39,15 @@ func (s *store) reports() (lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, seen := range s.reported {
-		line := fmt.Sprintf("policy %d v%d: %d decided, %d denied", seen.Policy, seen.Version, seen.Decided, seen.Denied)
 		var keys []string
 		for _, key := range seen.Keys {
 			if key.FirstAtMicros < seen.FirstAtMicros || key.LastAtMicros > seen.LastAtMicros || key.FirstAtMicros > key.LastAtMicros {
-				line += " at impossible instants"
+				keys = append(keys, "at impossible instants")
 			}
 			keys = append(keys, fmt.Sprintf("%s %d", key.Who, key.Denied))
 		}
 		slices.Sort(keys)
+		line := fmt.Sprintf("policy %d v%d: %d decided, %d denied", seen.Policy, seen.Version, seen.Decided, seen.Denied)
 		lines = append(lines, strings.Join(append([]string{line}, keys...), ", "))
 	}
 	slices.Sort(lines)
