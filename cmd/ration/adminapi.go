@@ -24,8 +24,11 @@ const (
 
 // adminConfig says where the administration listener is, and who asks.
 type adminConfig struct {
-	URL   string `env:"RATION_ADMIN_URL" envDefault:"http://127.0.0.1:8081" help:"the administration listener"`
-	Token string `env:"RATION_TOKEN" help:"an operator's token, where the listener wants one"`
+	URL         string `env:"RATION_ADMIN_URL"  envDefault:"http://127.0.0.1:8081" help:"the administration listener"`
+	Token       string `env:"RATION_TOKEN"                                         help:"an operator's token, where the listener wants one"`
+	CA          string `env:"RATION_ADMIN_CA"                                      help:"file of the authorities of the listener's certificate, PEM (the machine's)"`
+	Certificate string `env:"RATION_ADMIN_CERT"                                    help:"file of an operator's client certificate, PEM, in place of a token"`
+	Key         string `env:"RATION_ADMIN_KEY"                                     help:"file of its key"`
 }
 
 // adminAPI calls the administration listener of a service.
@@ -40,13 +43,14 @@ func (p *program) adminAPI() (*adminAPI, error) {
 	var found faults
 	p.environment.read(&config, &found)
 	found.checkURL("RATION_ADMIN_URL", config.URL)
+	secured := config.tls(&found)
 	if err := found.err(); err != nil {
 		return nil, err
 	}
 	return &adminAPI{
 		base: strings.TrimSuffix(config.URL, "/"), token: config.Token,
 		// A command makes a call or two; connections that outlive it help nobody.
-		client: &http.Client{Timeout: adminTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
+		client: &http.Client{Timeout: adminTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: secured}},
 	}, nil
 }
 
@@ -146,8 +150,25 @@ func withQuery(path string, query url.Values) string {
 
 func policyPath(id string) string { return "/v1/policies/" + url.PathEscape(id) }
 
-// call makes one call. An answer that is no success is a [*problem].
+// call makes one call, and makes it again for as long as the service takes no
+// more changes of this operator yet. An answer that is no success is a
+// [*problem].
 func (a *adminAPI) call(ctx context.Context, method, path string, header http.Header, body []byte) ([]byte, http.Header, error) {
+	for {
+		content, answered, err := a.callOnce(ctx, method, path, header, body)
+		refused, ok := errors.AsType[*problem](err)
+		if !ok || !refused.is("too-many-changes") {
+			return content, answered, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(time.Duration(refused.RetryAfterSeconds) * time.Second):
+		}
+	}
+}
+
+func (a *adminAPI) callOnce(ctx context.Context, method, path string, header http.Header, body []byte) ([]byte, http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", a.base, err)

@@ -34,17 +34,10 @@ func (c *authorityConfig) check(listen *addresses, found *faults) {
 	} else {
 		listen.check(found)
 	}
-	together := func(names [2]string, values [2]string) {
-		for i, value := range values {
-			if value == "" && values[1-i] != "" {
-				found.notef(names[i], "is not set, and %s is nothing without it", names[1-i])
-			}
-		}
-	}
-	together([2]string{"RATION_TLS_CERT", "RATION_TLS_KEY"}, [2]string{c.Certificate, c.Key})
-	together([2]string{"RATION_TLS_CLIENT_CA", "RATION_TLS_CLIENTS"}, [2]string{c.ClientCA, c.Clients})
-	together([2]string{"RATION_OIDC_ISSUER", "RATION_OIDC_AUDIENCE"}, [2]string{c.Issuer, c.Audience})
-	together([2]string{"RATION_OIDC_ISSUER", "RATION_OIDC_ROLES"}, [2]string{c.Issuer, c.Roles})
+	found.together([2]string{"RATION_TLS_CERT", "RATION_TLS_KEY"}, [2]string{c.Certificate, c.Key})
+	found.together([2]string{"RATION_TLS_CLIENT_CA", "RATION_TLS_CLIENTS"}, [2]string{c.ClientCA, c.Clients})
+	found.together([2]string{"RATION_OIDC_ISSUER", "RATION_OIDC_AUDIENCE"}, [2]string{c.Issuer, c.Audience})
+	found.together([2]string{"RATION_OIDC_ISSUER", "RATION_OIDC_ROLES"}, [2]string{c.Issuer, c.Roles})
 	if c.ClientCA != "" && c.Certificate == "" {
 		found.notef("RATION_TLS_CERT", "is not set: client certificates need a server that speaks TLS")
 	}

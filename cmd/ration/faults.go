@@ -27,6 +27,18 @@ func (f *faults) notef(variable, format string, arguments ...any) {
 	f.sentences = append(f.sentences, variable+" "+fmt.Sprintf(format, arguments...))
 }
 
+// together notes the variable of two that is missing beside the other one, and
+// says whether none is.
+func (f *faults) together(names, values [2]string) bool {
+	for i, value := range values {
+		if value == "" && values[1-i] != "" {
+			f.notef(names[i], "is not set, and %s is nothing without it", names[1-i])
+			return false
+		}
+	}
+	return true
+}
+
 // err is nil without faults, else an error that names each.
 func (f *faults) err() error {
 	switch len(f.sentences) {

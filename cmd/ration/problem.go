@@ -18,6 +18,8 @@ type problem struct {
 	Errors         []fault `json:"errors"`
 	CurrentVersion int     `json:"currentVersion"`
 
+	RetryAfterSeconds int `json:"retryAfterSeconds"`
+
 	status string
 }
 
@@ -41,6 +43,9 @@ func (p *problem) Error() string {
 	}
 	for _, fault := range p.Errors {
 		fmt.Fprintf(&text, "\n  %s %s", fault.Pointer, fault.Detail)
+	}
+	if p.is("unauthenticated") {
+		text.WriteString("\n  set RATION_TOKEN to an operator's token (ration token create)")
 	}
 	if strings.HasPrefix(p.status, "5") && p.Instance != "" {
 		fmt.Fprintf(&text, "\n  the service's log has it under %s", p.Instance)
