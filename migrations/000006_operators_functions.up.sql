@@ -705,7 +705,7 @@ DECLARE
     v_end   constant timestamptz := clock_timestamp() + p_long * interval '1 microsecond';
     v_now   constant bigint      := ration.clock_v1(p_now);
     v_cost  constant bigint      := coalesce((p_content -> 'costs' ->> 'default')::bigint, 1);
-    v_policy         ration.policy;
+    v_number         int;
     v_place          int;
     v_table          text;
     v_before         bigint;  -- the default cost of the version in force
@@ -720,13 +720,12 @@ BEGIN
     o_clamped := 0;
     o_denied := 0;
     o_at_least := false;
-    SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.id = p_id AND p.mode <> 'deleted';
+    SELECT p.number, ration.state_place_v1(p.algorithm, p.strict, p.durability), coalesce((v.content -> 'costs' ->> 'default')::bigint, 1)
+    INTO v_number, v_place, v_before
+    FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id AND p.mode <> 'deleted';
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT coalesce((v.content -> 'costs' ->> 'default')::bigint, 1) INTO v_before
-    FROM ration.policy_version AS v WHERE v.number = v_policy.number AND v.version = v_policy.version;
-    v_place := ration.state_place_v1(v_policy.algorithm, v_policy.strict, v_policy.durability);
     v_table := ration.state_table_v1(v_place);
     PERFORM ration.ready_v1(v_place IN (1, 3, 5), NULL);
     v_room := CASE
@@ -740,6 +739,7 @@ BEGIN
                             WHERE f.shard = t.shard AND f.key = t.key AND f.expires_at > $4)' END;
     v_after := CASE
         WHEN p_start = 'empty' THEN '0'
+        WHEN v_place = 7 AND p_content -> 'limit' ->> 'algorithm' = 'concurrency' THEN 'held.room - p.capacity + $7'  -- slots live on
         WHEN p_balances IN ('reset', 'restart') THEN '$6::bigint * $7'
         WHEN v_place <= 2 THEN 'ration.converted_v1($5, held.room, p.d, p.capacity_units, $6, $6 * $7)'
         ELSE 'held.room - p.capacity + $7' END;
@@ -758,7 +758,7 @@ BEGIN
             WHERE p.number = $10 AND t.shard = $1 AND t.key > $2 AND t.key <= $3 AND %s',
             v_clamped, v_table, v_room, v_after, CASE WHEN v_place < 7 THEN 't.version >= p.since' ELSE 'true' END)
             INTO v_counted
-            USING p_shard, s.o_after, s.o_until, v_now, p_balances, p_d, p_capacity, v_before, v_cost, v_policy.number;
+            USING p_shard, s.o_after, s.o_until, v_now, p_balances, p_d, p_capacity, v_before, v_cost, v_number;
         o_live := o_live + v_counted.live;
         o_clamped := o_clamped + v_counted.clamped;
         o_denied := o_denied + v_counted.denied;
@@ -808,8 +808,10 @@ BEGIN
     FROM unnest(v_overrides) WITH ORDINALITY
              AS o (number, policy, key, attributes, action, limited, expires_at, actor, reason, created_at, generation, place)
     JOIN ration.policy AS p ON p.number = o.policy
-    UNION ALL
-    SELECT v_now, 'ration', 'kill-switch.expired', NULL, json_build_object('prefix', k.prefix), '', '' FROM unnest(v_prefixes) AS k (prefix);
+    ORDER BY o.place;
+    INSERT INTO ration.audit (at, actor, action, before, reason, request_id)
+    SELECT v_now, 'ration', 'kill-switch.expired', json_build_object('prefix', k.prefix), '', ''
+    FROM unnest(v_prefixes) AS k (prefix) ORDER BY k.prefix;
     PERFORM pg_notify('ration_policy', v_generation::text);
     RETURN coalesce(cardinality(v_overrides), 0) + coalesce(cardinality(v_prefixes), 0);
 END $$;

@@ -88,6 +88,16 @@ func TestGoingDownTakesWhatHasNoRoom(t *testing.T) {
 	put("shadow", bucket, "shadow", 1, 1_000_000)
 	put("window", `{"algorithm": "fixed_window", "limit": 10, "windowSeconds": 60}`, "enforce", 1, 1)
 	put("slots", `{"algorithm": "concurrency", "limit": 10, "ttlSeconds": 60}`, "enforce", 1, 1)
+	put("again", bucket, "enforce", 1, 1_000_000)
+	put("gone", bucket, "enforce", 1, 1_000_000)
+	exec(t, db, `INSERT INTO ration.bucket_fast SELECT 1, 1, gen_random_uuid(), 0, number, 1, 0 FROM ration.policy WHERE id IN ('again', 'bucket')`)
+	if got := one[string](t, db, `SELECT o_outcome FROM ration.put_policy_v1('again', 1, '{"per": ["account"], "limit": `+bucket+`,
+		"durability": "fast", "mode": "enforce"}', 1, 1000000, 10, 'reset', NULL, 'test', '', '', '')`); got != "changed" {
+		t.Fatalf("reset: %s", got)
+	}
+	if got := one[string](t, db, "SELECT o_outcome FROM ration.delete_policy_v1('gone', 1, 'test', '', '', '')"); got != "deleted" {
+		t.Fatalf("deletion: %s", got)
+	}
 	before := one[int64](t, db, "SELECT generation FROM ration.policy_set")
 	for range migrations.Latest() - 2 {
 		if err := migrations.DownOne(t.Context(), db.OwnerURL()); err != nil {
@@ -95,11 +105,15 @@ func TestGoingDownTakesWhatHasNoRoom(t *testing.T) {
 		}
 	}
 	left := one[[]string](t, db, "SELECT array_agg(p.id::text ORDER BY p.id) FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version)")
-	if want := []string{"bucket", "off"}; !slices.Equal(left, want) {
+	if want := []string{"again", "bucket", "off"}; !slices.Equal(left, want) {
 		t.Errorf("left are %v, want %v", left, want)
 	}
-	if versions := one[int](t, db, "SELECT count(*) FROM ration.policy_version"); versions != 2 {
-		t.Errorf("%d versions are left, want 2", versions)
+	if versions := one[int](t, db, "SELECT count(*) FROM ration.policy_version"); versions != 4 {
+		t.Errorf("%d versions are left, want 4", versions)
+	}
+	// What was reset must not be carried over by a function that knows nothing of it.
+	if kept := one[string](t, db, "SELECT string_agg(p.id, ',') FROM ration.bucket_fast AS b JOIN ration.policy AS p ON p.number = b.policy"); kept != "bucket" {
+		t.Errorf("buckets of %s are left, want those of bucket", kept)
 	}
 	if after := one[int64](t, db, "SELECT generation FROM ration.policy_set"); after <= before {
 		t.Errorf("generation %d, it was %d: nobody would notice", after, before)

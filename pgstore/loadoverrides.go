@@ -9,9 +9,10 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// loadOverrides gives policies that have changed since a generation all the
-// overrides that they have: one that is gone is not among them.
-func loadOverrides(ctx context.Context, tx pgx.Tx, since, generation int64, changed []*policy.Installed) error {
+// loadOverrides gives all policies that have changed since a generation, in
+// the snapshot that they were read in, the overrides that they have: one that
+// is gone is not among them.
+func loadOverrides(ctx context.Context, tx pgx.Tx, since int64, changed []*policy.Installed) error {
 	numbered := make(map[int32]*policy.Installed, len(changed))
 	for _, installed := range changed {
 		numbered[installed.Number] = installed
@@ -23,7 +24,7 @@ func loadOverrides(ctx context.Context, tx pgx.Tx, since, generation int64, chan
 		JOIN ration.policy AS p ON p.number = o.policy
 		LEFT JOIN ration.policy AS q ON q.number = o.limited
 		LEFT JOIN ration.policy_version AS v ON v.number = q.number AND v.version = q.version
-		WHERE p.generation > $1 AND p.generation <= $2`, since, generation)
+		WHERE p.generation > $1`, since)
 	if err != nil {
 		return err
 	}
@@ -38,9 +39,6 @@ func loadOverrides(ctx context.Context, tx pgx.Tx, since, generation int64, chan
 			return none, err
 		}
 		installed := numbered[number]
-		if installed == nil {
-			return none, nil // it changed a moment ago, and is loaded by the next generation
-		}
 		override, err := readOverride(installed, action, limited, id, version, limit, attributes)
 		if err != nil {
 			return none, fmt.Errorf("an override of policy %s, as stored: %w", installed.ID, err)

@@ -185,7 +185,10 @@ func (s *Store) Versions(ctx context.Context, id string, after, limit int) (inst
 // all.
 func (s *Store) Load(ctx context.Context, since int64) (generation int64, changed []*policy.Installed, err error) {
 	err = s.control(ctx, "load policies", func(ctx context.Context, tx pgx.Tx) error {
-		// Generation first: what changes between the two statements is loaded now and once more.
+		// One snapshot for all: a policy that changes between two statements is no part of the generation before.
+		if _, err := tx.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"); err != nil {
+			return err
+		}
 		if err := tx.QueryRow(ctx, "SELECT s.generation FROM ration.policy_set AS s").Scan(&generation); err != nil {
 			return err
 		}
@@ -193,12 +196,11 @@ func (s *Store) Load(ctx context.Context, since int64) (generation int64, change
 			return nil
 		}
 		var err error
-		changed, err = all(tx.Query(ctx, installedSQL+"v.version = p.version AND p.generation > $1 AND p.generation <= $2 AND p.parent IS NULL",
-			since, generation))
+		changed, err = all(tx.Query(ctx, installedSQL+"v.version = p.version AND p.generation > $1 AND p.parent IS NULL", since))
 		if err != nil {
 			return err
 		}
-		return loadOverrides(ctx, tx, since, generation, changed)
+		return loadOverrides(ctx, tx, since, changed)
 	})
 	return generation, changed, err
 }

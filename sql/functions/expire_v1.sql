@@ -38,8 +38,10 @@ BEGIN
     FROM unnest(v_overrides) WITH ORDINALITY
              AS o (number, policy, key, attributes, action, limited, expires_at, actor, reason, created_at, generation, place)
     JOIN ration.policy AS p ON p.number = o.policy
-    UNION ALL
-    SELECT v_now, 'ration', 'kill-switch.expired', NULL, json_build_object('prefix', k.prefix), '', '' FROM unnest(v_prefixes) AS k (prefix);
+    ORDER BY o.place;
+    INSERT INTO ration.audit (at, actor, action, before, reason, request_id)
+    SELECT v_now, 'ration', 'kill-switch.expired', json_build_object('prefix', k.prefix), '', ''
+    FROM unnest(v_prefixes) AS k (prefix) ORDER BY k.prefix;
     PERFORM pg_notify('ration_policy', v_generation::text);
     RETURN coalesce(cardinality(v_overrides), 0) + coalesce(cardinality(v_prefixes), 0);
 END $$;
