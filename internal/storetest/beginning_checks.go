@@ -19,7 +19,7 @@ func beginningChecks() []check {
 		{"a clock that is behind a beginning finds what the beginning left", beginningAheadOfTheClock},
 		{"a deleted policy is none, and comes back with the next version, anew", deletedComesBack},
 		{"slots outlive all that becomes of their policy", slotsOutliveBeginnings},
-		{"PO5: the version that was deleted is no version to replace", deletedIsReplacedByNobody},
+		{"the version that was deleted is no version to replace", deletedIsReplacedByNobody},
 	}
 }
 

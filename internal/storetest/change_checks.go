@@ -18,6 +18,7 @@ func changeChecks() []check {
 		{"a version earns from its installation on, not before", earnsFromInstallation},
 		{"installedAt never steps back", installedAtIsMonotone},
 		{"scaled, a key keeps its fraction of the capacity", scaled},
+		{"a new limit holds from the next call on, under its version", limitHoldsAtOnce},
 		{"the policies read back are the ones installed", policiesReadBack},
 	}
 }
@@ -185,6 +186,18 @@ func scaled(s *scene) {
 	scale(501*second, "scene", 1)
 	s.holds(501*second, "used", 0)
 	s.allow(501*second, "still absent", 1, 0)
+}
+
+func limitHoldsAtOnce(s *scene) {
+	s.put(0, "p", fixedWindow(100, "60"))
+	s.passes(0, "p", "key", 1, 99)
+	s.put(5*second, "p", fixedWindow(10, "60"))
+	if part := s.passes(5*second, "p", "key", 1, 8); part.Version != 2 {
+		s.Errorf("decided under version %d", part.Version)
+	}
+	if allowed := s.admittedTogether(5*second, "p", 9, "key"); allowed != 8 {
+		s.Errorf("%d more of 9 are allowed, want 8", allowed)
+	}
 }
 
 func policiesReadBack(s *scene) {

@@ -10,7 +10,7 @@ import (
 
 const (
 	// defaultSteps fit into every run of the tests.
-	defaultSteps = 2_000
+	defaultSteps = 4_000
 
 	// roundSteps is the length of one history. A longer comparison is many
 	// histories, each with a seed of its own, so that the one that fails is
@@ -29,7 +29,7 @@ const (
 // the first answer that differs, with the shortest history it finds to show
 // it. Neither store may be used by anybody else meanwhile.
 //
-// A seed of 0 takes one at random; it is logged. 0 steps are 2,000, or a tenth
+// A seed of 0 takes one at random; it is logged. 0 steps are 4,000, or a tenth
 // of that with -short. RATION_SEED and RATION_STEPS in the environment come
 // before seed and steps.
 func Compare(tb testing.TB, seed uint64, steps int, model, subject Store) {

@@ -59,7 +59,7 @@ func TestCompareFindsFaults(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			played := game{context: t.Context(), model: newModel(), subject: newFaulty()}
-			found := played.play(newHistory(2, defaultSteps, pace{stepsBack: true, operations: true, cleansPercent: 2}))
+			found := played.play(newHistory(2, roundSteps, pace{stepsBack: true, operations: true, cleansPercent: 2}))
 			if found == nil {
 				t.Fatalf("a store that %s passes the comparison", fault)
 			}
