@@ -132,27 +132,6 @@ func TestParseChangeNamesEveryFault(t *testing.T) {
 		"not yet": {
 			string(withMembers(`"scope":"global",`)), ReasonPolicyInvalid, []string{"/scope"},
 		},
-		"restart without start": {string(withMembers(`"balances":"restart",`)), ReasonPolicyInvalid, []string{"/start"}},
-		"start without restart": {string(withMembers(`"balances":"reset","start":"full",`)), ReasonPolicyInvalid, []string{"/start"}},
-		"start by itself":       {string(withMembers(`"start":"empty",`)), ReasonPolicyInvalid, []string{"/start"}},
-		"no such start":         {string(withMembers(`"balances":"restart","start":"",`)), ReasonPolicyInvalid, []string{"/start"}},
-		"start and mode":        {string(withMembers(`"balances":"half","start":"half","mode":"half",`)), ReasonPolicyInvalid, []string{"/balances", "/start", "/mode"}},
-		"windows have no fraction": {
-			`{"match":{},"per":[],"limit":{"algorithm":"fixed_window","limit":1,"windowSeconds":1},"balances":"scale"}`,
-			ReasonPolicyInvalid, []string{"/balances"},
-		},
-		"windows have no fraction to start": {
-			`{"match":{},"per":[],"limit":{"algorithm":"sliding_window_log","limit":1,"windowSeconds":1},"balances":"scale","start":"full"}`,
-			ReasonPolicyInvalid, []string{"/start", "/balances"},
-		},
-		"slots are held": {
-			`{"match":{},"per":[],"limit":{"algorithm":"concurrency","limit":1,"ttlSeconds":1},"balances":"reset"}`,
-			ReasonPolicyInvalid, []string{"/balances"},
-		},
-		"nobody would hold the slots": {
-			`{"match":{},"per":[],"limit":{"algorithm":"concurrency","limit":1,"ttlSeconds":1},"balances":"restart","start":"empty"}`,
-			ReasonPolicyInvalid, []string{"/start"},
-		},
 		"without meaning": {
 			string(withMembers(`"ipPrefix":{"v4":24},"durability":"durable","afterLoss":"empty",`)), ReasonPolicyInvalid,
 			[]string{"/ipPrefix", "/afterLoss"},
@@ -178,29 +157,6 @@ func TestParseChangeNamesEveryFault(t *testing.T) {
 			}
 			wantFaults(t, err, test.reason, test.pointers...)
 		})
-	}
-}
-
-func TestParseChangeTakesEveryRuleForBalances(t *testing.T) {
-	t.Parallel()
-	slots := `{"match":{},"per":[],"limit":{"algorithm":"concurrency","limit":1,"ttlSeconds":1},"balances":"restart","start":"full"}`
-	for body, want := range map[string]Change{
-		string(withMembers(``)):                                      {},
-		string(withMembers(`"balances":"keep",`)):                    {},
-		string(withMembers(`"balances":"scale",`)):                   {Balances: Scale},
-		string(withMembers(`"balances":"reset",`)):                   {Balances: Reset},
-		string(withMembers(`"balances":"restart","start":"full",`)):  {Balances: Restart, Start: StartFull},
-		string(withMembers(`"start":"empty","balances":"restart",`)): {Balances: Restart, Start: StartEmpty},
-		slots: {Balances: Restart, Start: StartFull},
-	} {
-		change, err := ParseChange([]byte(body))
-		if err != nil {
-			t.Errorf("%s: %v", body, err)
-			continue
-		}
-		if change.Balances != want.Balances || change.Start != want.Start {
-			t.Errorf("%s: got %s, start %q", body, change.Balances, change.Start)
-		}
 	}
 }
 
