@@ -15,12 +15,12 @@ func (p *program) policyCommand() *cobra.Command {
 	return group(
 		&cobra.Command{
 			Use:   "policy",
-			Short: "List, read and change policies",
-			Long:  "Lists, reads and changes policies through the administration listener of a running service, RATION_ADMIN_URL.",
+			Short: "Check, try, change and watch policies",
+			Long:  "Checks policies in files, and tries, changes and watches them through the administration listener of a running service.",
 		},
 		p.policyListCommand(), p.policyGetCommand(), p.policyPutCommand(), p.policyDiffCommand(), p.policyApplyCommand(),
 		p.policyLintCommand(), p.policyHistoryCommand(), p.policyRollbackCommand(), p.policyDeleteCommand(), p.policyInstallationsCommand(),
-		p.policyExplainCommand(),
+		p.policyShadowReportCommand(), p.policyExplainCommand(),
 	)
 }
 
