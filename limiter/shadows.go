@@ -137,6 +137,10 @@ func (s *shadows) run(ctx context.Context) {
 	}
 }
 
+// ReportShadows reports at once what shadow policies would have denied, for
+// whoever is about to read it. The error is that of [Reports].
+func (l *Limiter) ReportShadows(ctx context.Context) error { return l.shadows.report(ctx) }
+
 // reportLast reports what is left when nothing is decided any more.
 func (s *shadows) reportLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shadowStopMax)

@@ -112,6 +112,11 @@ func TestWhatAShadowWouldDenyIsReported(t *testing.T) {
 		s.tells(t, of(shadow.Number)+`: 3 decided, 2 denied, {"account":"B"} 2`)
 
 		ask("D", "", "", 3, false)
+		if err := r.ReportShadows(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.tells(t, of(shadow.Number)+`: 1 decided, 1 denied, {"account":"D"} 1`)
+		ask("D", "", "", 3, false)
 		r.stop()
 		s.tells(t, of(shadow.Number)+`: 1 decided, 1 denied, {"account":"D"} 1`)
 	})

@@ -47,7 +47,7 @@ func newFront(s *service, site httpapi.Site, reset httpapi.ResetHeader, gatherer
 	policies := newPromptPolicies(s)
 	f.admin = server(httpapi.NewAdmin(httpapi.AdminConfig{
 		Site: site, Policies: policies, Overrides: policies, KillSwitches: policies, Keys: s.store, Audit: s.store,
-		Installations: s.store, Stores: s.store, Shadows: s.store, Explainer: s.limiter, Stopping: f.stopping, Operators: callers, Actor: localActor,
+		Installations: s.store, Stores: s.store, Shadows: policies, Explainer: s.limiter, Stopping: f.stopping, Operators: callers, Actor: localActor,
 	}))
 	f.decisions.TLSConfig, f.admin.TLSConfig = secured, secured.Clone()
 	f.metrics = server(httpapi.NewObservability(httpapi.ObservabilityConfig{Site: site, Gatherer: gatherer, Checks: f.checks(s)}))

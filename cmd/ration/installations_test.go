@@ -66,11 +66,6 @@ func (i *instance) installations(t *testing.T) string {
 	return strings.Join(lines, ", ")
 }
 
-// named is the environment of an instance of a name.
-func named(db *dbtest.DB, name string) []string {
-	return append(openOn(db), "RATION_INSTANCE_NAME="+name)
-}
-
 // Who waits for a change is told which instance has not confirmed it; one that
 // is gone holds nobody up for ever.
 func TestAChangeIsConfirmedByEveryInstance(t *testing.T) {

@@ -28,8 +28,9 @@ type instance struct {
 	*client
 
 	admin, metrics string
-	stop           func() int  // asks it to end and gives its exit code
-	process        *os.Process // nil when it runs within the test
+	log            func() string // what it has written
+	stop           func() int    // asks it to end and gives its exit code
+	process        *os.Process   // nil when it runs within the test
 }
 
 // anyPort has the three listeners take free ports.
@@ -72,6 +73,11 @@ func serve(t *testing.T, db *dbtest.DB) *instance {
 // openOn lets whoever reaches a service on the database in.
 func openOn(db *dbtest.DB) []string {
 	return append(patient(), "RATION_DATABASE_URL="+db.ServiceURL(), "RATION_OPEN=true")
+}
+
+// named is openOn of an instance of a name.
+func named(db *dbtest.DB, name string) []string {
+	return append(openOn(db), "RATION_INSTANCE_NAME="+name)
 }
 
 // start runs a command that serves, within the test.
@@ -184,7 +190,7 @@ func (o *output) awaitReady(t *testing.T) *instance {
 		if !ok {
 			t.Fatalf("the program ended before it was ready")
 		}
-		return &instance{client: newClient(t, "http://"+found[0]), admin: "http://" + found[1], metrics: "http://" + found[2]}
+		return &instance{client: newClient(t, "http://"+found[0]), admin: "http://" + found[1], metrics: "http://" + found[2], log: o.String}
 	case <-time.After(patience):
 		t.Fatalf("the program was not ready in time")
 		return nil

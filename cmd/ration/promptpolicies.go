@@ -62,3 +62,14 @@ func (p *promptPolicies) await(ctx context.Context, installed *policy.Installed)
 			"policy", installed.ID, "version", installed.Version, "error", err)
 	}
 }
+
+// ShadowReport gives the store's report, to which this instance has added what
+// it has seen until now; others add theirs every few seconds.
+func (p *promptPolicies) ShadowReport(
+	ctx context.Context, id string, version int, after policy.ShadowCursor, limit int,
+) (policy.ShadowReport, error) {
+	if err := p.limiter.ReportShadows(ctx); err != nil {
+		return policy.ShadowReport{}, err
+	}
+	return p.Store.ShadowReport(ctx, id, version, after, limit)
+}
