@@ -33,7 +33,7 @@ func TestGeneralDecisionExchanges(t *testing.T) {
 	t.Parallel()
 	report, perIP, site := reportCreate(), window("per-ip", 3, 100, policy.IP), window("whole-site", 2, 1000)
 	trial := window("trial", 4, 10, policy.Account)
-	trial.Spec.Mode = policy.Shadow
+	trial.Mode = policy.Shadow
 
 	slot := part(exports(), 1, 0, 60_000_001)
 	slot.Slot = exampleSlot

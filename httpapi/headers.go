@@ -53,9 +53,12 @@ func (f *fields) addDecisionFields(d *policy.Decision, reset ResetHeader, waitSe
 
 // shownPart gives the part of a decision whose figures stand in headers: the
 // tightest policy's where those may, else of the others the one with the
-// fewest tokens left.
+// fewest tokens left. What policies decide by themselves counted nothing.
 func shownPart(d *policy.Decision) (shown policy.DecisionPart, ok bool) {
-	if inHeaders(d.Policy.Spec) {
+	if d.Source == policy.FromPolicy {
+		return policy.DecisionPart{}, false
+	}
+	if inHeaders(d.Policy) {
 		return policy.DecisionPart{
 			Policy: d.Policy, Allowed: d.Allowed, Remaining: d.Remaining,
 			RetryAfterMicros: d.RetryAfterMicros, ResetAfterMicros: d.ResetAfterMicros,
@@ -65,7 +68,7 @@ func shownPart(d *policy.Decision) (shown policy.DecisionPart, ok bool) {
 		return policy.DecisionPart{}, false
 	}
 	for _, part := range d.Detail.Parts {
-		if inHeaders(part.Policy.Spec) && (!ok || part.Remaining < shown.Remaining) {
+		if inHeaders(part.Policy) && (!ok || part.Remaining < shown.Remaining) {
 			shown, ok = part, true
 		}
 	}
@@ -74,8 +77,8 @@ func shownPart(d *policy.Decision) (shown policy.DecisionPart, ok bool) {
 
 // inHeaders says whether a policy's figures may stand in headers, which
 // gateways hand on to clients: they heed a limit only where it holds.
-func inHeaders(spec *policy.Spec) bool {
-	return spec.Mode == policy.Enforce && spec.ShowsFigures()
+func inHeaders(installed *policy.Installed) bool {
+	return installed.Mode == policy.Enforce && installed.Spec.ShowsFigures()
 }
 
 // addRateLimitPolicy adds the policies of a decision that may stand in
@@ -86,7 +89,7 @@ func (f *fields) addRateLimitPolicy(d *policy.Decision, shown *policy.DecisionPa
 	if d.Detail != nil {
 		listed := 1
 		for i := range d.Detail.Parts {
-			if other := d.Detail.Parts[i].Policy; other.ID != shown.Policy.ID && inHeaders(other.Spec) && listed < quotasMax {
+			if other := d.Detail.Parts[i].Policy; other.ID != shown.Policy.ID && inHeaders(other) && listed < quotasMax {
 				f.text = appendQuota(append(f.text, ", "...), other)
 				listed++
 			}

@@ -140,7 +140,7 @@ func TestHeadersTellOnlyOfLimitsThatHold(t *testing.T) {
 		{policy.Spec{Disclose: true}, true},
 		{policy.Spec{Disclose: true, Mode: policy.Shadow}, false},
 	} {
-		if got := inHeaders(&c.spec); got != c.want {
+		if got := inHeaders(&policy.Installed{Spec: &c.spec, Mode: c.spec.Mode}); got != c.want {
 			t.Errorf("per %v, disclose %v, mode %v: in headers %v, want %v", c.spec.Per, c.spec.Disclose, c.spec.Mode, got, c.want)
 		}
 	}
@@ -154,7 +154,7 @@ func TestHeadersOfSeveralPolicies(t *testing.T) {
 	part := func(id string, remaining, retryAfter int64, spec policy.Spec) policy.DecisionPart {
 		spec.Limit = limit
 		return policy.DecisionPart{
-			Policy: &policy.Installed{ID: id, Spec: &spec}, Allowed: retryAfter == 0,
+			Policy: &policy.Installed{ID: id, Spec: &spec, Mode: spec.Mode}, Allowed: retryAfter == 0,
 			Remaining: remaining, RetryAfterMicros: retryAfter, ResetAfterMicros: 30_000_000,
 		}
 	}

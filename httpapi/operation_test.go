@@ -118,7 +118,7 @@ func TestUsageExchanges(t *testing.T) {
 	t.Parallel()
 	report, site, perIP := reportCreate(), window("whole-site", 2, 1000), window("per-ip", 3, 100, policy.IP)
 	trial := window("trial", 4, 10, policy.Account)
-	trial.Spec.Mode = policy.Shadow
+	trial.Mode = policy.Shadow
 	usage := policy.Usage{
 		AtMicros: nowMicros,
 		Parts: []policy.DecisionPart{

@@ -17,6 +17,10 @@ func appendVersion(dst []byte, installed *policy.Installed, warnings []policy.Wa
 	dst = strconv.AppendInt(dst, int64(installed.Version), 10)
 	dst = append(dst, `,"installedAt":`...)
 	dst = appendInstant(dst, installed.InstalledAtMicros)
+	if installed.Mode != installed.Spec.Mode { // a kill switch lies over it
+		dst = append(dst, `,"modeInForce":`...)
+		dst = appendString(dst, installed.Mode.String())
+	}
 	if installed.Deleted {
 		dst = append(dst, `,"deleted":true`...)
 	}
