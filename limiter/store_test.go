@@ -49,6 +49,7 @@ type store struct {
 
 	loads     int
 	loadFault error
+	overrides map[string]map[policy.Key]policy.Override // by policy id
 
 	connects     int
 	connectFault error
@@ -226,6 +227,13 @@ func (s *store) Load(ctx context.Context, since int64) (int64, []*policy.Install
 	generation, _ := s.Generation(ctx)
 	if generation == since {
 		policies = nil
+	}
+	for i, installed := range policies {
+		if overrides := s.overrides[installed.ID]; overrides != nil {
+			overridden := *installed
+			overridden.Overrides = overrides
+			policies[i] = &overridden
+		}
 	}
 	return generation, policies, nil
 }
