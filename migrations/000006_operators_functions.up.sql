@@ -83,7 +83,8 @@ END;
 -- Answers: the row as number head + 1, with the head's hash as its previous (none, of no bytes, for the first row) and its own.
 -- Units: none. Clock: none.
 -- Locks: the row of ration.audit_head until the transaction ends: rows are one after the other in the order in which their
---        transactions commit. It is the last lock that a change takes: an audit row is written when everything else is.
+--        transactions commit. It is the last lock that a change takes; one that takes more behind it holds the row of
+--        ration.policy_set before.
 -- SQLSTATE: P0002 the head is gone. Nothing can be changed then before its owner has looked into it.
 CREATE OR REPLACE FUNCTION ration.audit_chain_v1()
 RETURNS trigger LANGUAGE plpgsql VOLATILE
@@ -1913,6 +1914,7 @@ BEGIN
                            CROSS JOIN LATERAL (SELECT ration.idle_log_v1(p) AS entries) AS idle
                            WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3
                              AND l.version <= p.version  -- not by what the policy was before
+                             AND NOT EXISTS (SELECT FROM ration.sweep AS o WHERE o.policy = l.policy AND o.version > l.version)
                              AND (l.version < p.since
                                   OR coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
                                      AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true))
@@ -1923,8 +1925,9 @@ BEGIN
 END $$;
 
 -- clean_v1: deletes buckets that hold exactly what an idle bucket holds: then no answer changes, since an absent bucket
--- is an idle bucket. What was written before the policy's state began anew is idle whatever it holds. Examines one stretch of
--- keys a call; call it again from where it ended until that is NULL.
+-- is an idle bucket. What was written before the policy's state began anew is idle whatever it holds. What a sweep
+-- is still to settle is left to it: it counts them. Examines one stretch of keys a call; call it again from where it ended until
+-- that is NULL.
 --
 -- Arguments: the shard, the durability of the table, the key to go on behind (NULL: from the first), rows to examine.
 -- Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
@@ -1948,6 +1951,7 @@ BEGIN
                     USING (SELECT b.key FROM ration.%1$I AS b JOIN ration.policy AS p ON p.number = b.policy
                            WHERE b.shard = $1 AND b.key > $2 AND b.key <= $3
                              AND b.version <= p.version  -- not by what the policy was before
+                             AND NOT EXISTS (SELECT FROM ration.sweep AS o WHERE o.policy = b.policy AND o.version > b.version)
                              AND CASE WHEN b.version < p.since THEN true
                                       ELSE b.at <= $4 AND p.idle_at <= $4
                                            AND ration.balance_at_v1(b.policy, b.version, b.balance, b.at, $4)
@@ -1982,6 +1986,7 @@ BEGIN
                     USING (SELECT w.key FROM ration.%1$I AS w JOIN ration.policy AS p ON p.number = w.policy
                            WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3
                              AND w.version <= p.version  -- not by what the policy was before
+                             AND NOT EXISTS (SELECT FROM ration.sweep AS o WHERE o.policy = w.policy AND o.version > w.version)
                              AND (w.version < p.since
                                   OR w.start + p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END <= $4)
                            ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle

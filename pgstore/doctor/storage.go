@@ -5,13 +5,14 @@ package doctor
 func storageChecks() []check {
 	return []check{
 		inSchema(reading("storage", `
-			WITH made (name, logged, filled) AS (VALUES
-				('bucket_fast', 'u', '90'), ('bucket_durable', 'p', '90'), ('window_fast', 'u', '90'), ('window_durable', 'p', '90'),
-				('log_fast', 'u', '90'), ('log_durable', 'p', '90'), ('slot', 'p', '90'), ('slot_parent', 'p', '100'), ('operation', 'p', '90'),
-				('incarnation_marker', 'u', '100'), ('audit', 'p', '100'), ('audit_head', 'p', '100'), ('policy', 'p', '100'), ('policy_version', 'p', '100')),
+			WITH made (name, logged, filled) AS (VALUES -- every other table is logged, and filled up
+				('bucket_fast', 'u', '90'), ('window_fast', 'u', '90'), ('log_fast', 'u', '90'), ('incarnation_marker', 'u', '100'),
+				('bucket_durable', 'p', '90'), ('window_durable', 'p', '90'), ('log_durable', 'p', '90'), ('slot', 'p', '90'), ('operation', 'p', '90'),
+				('instance', 'u', '50'), ('shadow_denial', 'u', '90'), ('shadow_total', 'u', '50')),
 			found AS (
-				SELECT m.*, c.relpersistence, coalesce((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'fillfactor'), '100') AS filling
-				FROM made AS m JOIN pg_class AS c ON c.relname = m.name AND c.relnamespace = 'ration'::regnamespace)
+				SELECT c.relname AS name, coalesce(m.logged, 'p') AS logged, coalesce(m.filled, '100') AS filled, c.relpersistence,
+				       coalesce((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'fillfactor'), '100') AS filling
+				FROM pg_class AS c LEFT JOIN made AS m ON m.name = c.relname WHERE c.relkind = 'r' AND c.relnamespace = 'ration'::regnamespace)
 			SELECT 'fault', format('ration.%s is unlogged: a crash of PostgreSQL empties it', f.name), format('ALTER TABLE ration.%I SET LOGGED;', f.name)
 			FROM found AS f WHERE f.logged = 'p' AND f.relpersistence = 'u'
 			UNION ALL

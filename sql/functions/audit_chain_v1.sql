@@ -4,7 +4,8 @@
 -- Answers: the row as number head + 1, with the head's hash as its previous (none, of no bytes, for the first row) and its own.
 -- Units: none. Clock: none.
 -- Locks: the row of ration.audit_head until the transaction ends: rows are one after the other in the order in which their
---        transactions commit. It is the last lock that a change takes: an audit row is written when everything else is.
+--        transactions commit. It is the last lock that a change takes; one that takes more behind it holds the row of
+--        ration.policy_set before.
 -- SQLSTATE: P0002 the head is gone. Nothing can be changed then before its owner has looked into it.
 CREATE OR REPLACE FUNCTION ration.audit_chain_v1()
 RETURNS trigger LANGUAGE plpgsql VOLATILE
