@@ -53,7 +53,7 @@ type explainedMember struct {
 	Override   string            `json:"override,omitempty"`
 	Cost       int64             `json:"cost"`
 
-	*balanceMember
+	*balanceMember //nolint:embeddedstructfieldcheck // it comes last in JSON
 }
 
 // balanceMember is what the store holds of a key, and would answer.

@@ -47,7 +47,7 @@ func TestRolloutGuide(t *testing.T) {
 	}
 	if *update {
 		replaceInFile(t, root+"docs/"+page, "```text\n"+shown("text")+"```", "```text\n"+printed+"```")
-		if err := os.WriteFile(picture, readFile(t, drawn), 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(picture, readFile(t, drawn), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func readFile(t *testing.T, path string) []byte {
 func replaceInFile(t *testing.T, path, before, after string) {
 	t.Helper()
 	content := strings.Replace(string(readFile(t, path)), before, after, 1)
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // a file of the repository
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -42,7 +42,7 @@ func (p *program) printReport(report *simulate.Report) error {
 
 func (p *program) printOutcomes(policies []simulate.Outcome) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "POLICY\tCHECKED\tALLOWED\tDENIED\tSHARE\tKEYS\tKEYS DENIED\tWORST WAIT\tPEAK SECOND")
+	fmt.Fprintln(table, "POLICY\tCHECKED\tALLOWED\tDENIED\tSHARE\tKEYS\tDENIED KEYS\tWORST WAIT\tPEAK SECOND")
 	for i := range policies {
 		o := &policies[i]
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Policy,
