@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -52,6 +55,8 @@ func TestGuides(t *testing.T) {
 type reader struct {
 	clock    *clock
 	instance *instance
+	folder   string            // where the commands are run
+	environ  []string          // with which they are
 	slots    map[string]string // the ids of slots that were answered, by those that the page shows
 }
 
@@ -62,7 +67,21 @@ func newReader(t *testing.T) *reader {
 	db := newDatabase(t)
 	r := &reader{slots: map[string]string{}, clock: newClock(t, db, time.Date(2026, time.November, 30, 6, 0, 0, 0, time.UTC))}
 	r.instance = start(t, append(patient(), "RATION_DATABASE_URL="+db.OwnerURL(), "RATION_JITTER=0"), "dev")
+	r.folder = t.TempDir()
+	r.environ = append(os.Environ(), "PATH="+programFolder(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "RATION_ADMIN_URL="+r.instance.admin,
+		"RATION_DATABASE_URL="+db.OwnerURL())
 	return r
+}
+
+// programFolder makes a folder in which `ration` is the program under test.
+func programFolder(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s' \"$@\"\n", asProgram, os.Args[0])
+	if err := os.WriteFile(filepath.Join(folder, "ration"), []byte(script), 0o700); err != nil { //nolint:gosec // a program is run
+		t.Fatal(err)
+	}
+	return folder
 }
 
 var (
@@ -112,7 +131,9 @@ func (r *reader) run(t *testing.T, command string) string {
 	t.Helper()
 	command = slotID.ReplaceAllStringFunc(command, func(id string) string { return r.slots[id] })
 	command = strings.NewReplacer("http://127.0.0.1:8080", r.instance.decisions, "http://127.0.0.1:8081", r.instance.admin).Replace(command)
-	output, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput()
+	shell := exec.CommandContext(t.Context(), "sh", "-c", command)
+	shell.Dir, shell.Env = r.folder, r.environ
+	output, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, output)
 	}
