@@ -21,8 +21,8 @@ const (
 )
 
 // controlConnsMax bounds the pool for policies and upkeep: one for each kind
-// of work that may run at once (load, put, clean, sweep, recover).
-const controlConnsMax = 5
+// of work that may run at once (load, put, clean, sweep, recover, confirm).
+const controlConnsMax = 6
 
 // controlTimeout bounds work through that pool. The role's own
 // statement_timeout is made for decisions, and too short for a policy change
