@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"math"
 	"math/big"
 
 	"github.com/rationhq/ration/policy"
@@ -61,8 +62,12 @@ func (b bucket) waitMicros(l limit, want *big.Rat, nowMicros int64) int64 {
 	if lack.Sign() <= 0 {
 		return 0
 	}
-	// Earning begins when the clock has reached the bucket.
-	return now.atMicros - nowMicros + ceil(lack.Quo(lack, l.rate)).Int64()
+	// Earning begins when the clock has reached the bucket. What is beyond all time is the end of it.
+	wait := ceil(lack.Quo(lack, l.rate))
+	if wait.Add(wait, big.NewInt(now.atMicros-nowMicros)); !wait.IsInt64() {
+		return math.MaxInt64
+	}
+	return wait.Int64()
 }
 
 // resetMicros is until the bucket is full.

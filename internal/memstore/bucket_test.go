@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"math"
 	"math/big"
 	"testing"
 
@@ -44,5 +45,18 @@ func TestDebtHasNothingRemaining(t *testing.T) {
 	}
 	if got := debt.waitMicros(l, tokens(1), 0); got != 8 {
 		t.Errorf("wait %d µs for one token from a debt of 5/3 at 1/3 per µs, want 8", got)
+	}
+}
+
+func TestNoWaitOverflows(t *testing.T) {
+	t.Parallel()
+	const most = 1<<62 - 1
+	l := limit{capacity: tokens(most), rate: big.NewRat(1, 1), unit: big.NewRat(1, 1)}
+	debt := bucket{tokens: tokens(-most), atMicros: 100}
+	if got := debt.resetMicros(l, 99); got != math.MaxInt64 {
+		t.Errorf("full after %d µs, want %d", got, int64(math.MaxInt64))
+	}
+	if got := debt.resetMicros(l, 101); got != math.MaxInt64-2 {
+		t.Errorf("full after %d µs, want %d", got, int64(math.MaxInt64-2))
 	}
 }
