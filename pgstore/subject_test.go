@@ -34,6 +34,7 @@ type subject struct {
 	db      *dbtest.DB
 	store   *pgstore.Store
 	session *pgstore.Session
+	locks   bool // the next claims lock their rows at once
 }
 
 func newSubject(tb testing.TB) *subject {
@@ -71,7 +72,13 @@ func (s *subject) Policies(ctx context.Context) ([]*policy.Installed, error) {
 	return slices.DeleteFunc(installed, func(p *policy.Installed) bool { return p.Deleted }), err
 }
 
+// Clean sweeps first: what a sweep is to settle is not cleaned.
 func (s *subject) Clean(ctx context.Context, nowMicros int64) (deleted int, err error) {
+	for more := true; more; {
+		if _, more, err = s.store.Sweep(ctx, 1, nowMicros); err != nil {
+			return 0, err
+		}
+	}
 	return s.store.Clean(ctx, 0, nowMicros)
 }
 
@@ -134,9 +141,15 @@ func undecided(batch *policy.Batch, answers *policy.Answers) (rest policy.Batch,
 	return rest, places
 }
 
-// DecideClaims asks at most three calls, as a lane does.
+// DecideClaims asks at most three calls, as a lane does; every other time as
+// one that has met rivals.
 func (s *subject) DecideClaims(ctx context.Context, claims *policy.Claims, verdicts *policy.Verdicts) error {
-	if err := s.session.Decide(ctx, policy.HoldWait, claims, verdicts); err != nil || verdicts.Stale {
+	hold := policy.HoldTry
+	if s.locks {
+		hold = policy.HoldWait
+	}
+	s.locks = !s.locks
+	if err := s.session.Decide(ctx, hold, claims, verdicts); err != nil || verdicts.Stale {
 		return err
 	}
 	for range 2 {

@@ -10,12 +10,12 @@ import (
 
 // sweepRows is what one piece of a sweep examines: few enough that it holds
 // rows for less than 5 ms.
-const sweepRows = 200
+const sweepRows = 100
 
 // sweepShare says that sweeping takes one part in so many of the time of one
 // connection, however many instances there are: a busy database is swept more
 // slowly.
-const sweepShare = 8
+const sweepShare = 5
 
 // sweepPause is between two looks whether there is something to sweep.
 const sweepPause = time.Second

@@ -72,7 +72,7 @@ func TestASweepSettlesEveryBalance(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	session := b.session()
-	const keys = 450 // more than two pieces
+	const keys = 450 // more than four pieces
 	other := b.install("other", 0, shape{capacity: 40}, 0)
 	b.charge(session, other, keys, second)
 	for _, durability := range []policy.Durability{policy.Fast, policy.Durable} {
@@ -131,7 +131,7 @@ func TestASecondChangeOvertakesASweep(t *testing.T) {
 	b.expect(session, of, 0, 3*second, 1, 49)
 	b.expect(session, of, 301, 3*second, 1, 49)
 	b.sweep(4 * second)
-	if got, want := b.swept(of), "version 2: 201 settled, 201 clamped, overtaken by version 3; version 3: 450 settled, 249 clamped, every balance is settled"; got != want {
+	if got, want := b.swept(of), "version 2: 101 settled, 101 clamped, overtaken by version 3; version 3: 450 settled, 349 clamped, every balance is settled"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	if n := scalar[int](b, "SELECT count(*) FROM ration.bucket_fast WHERE version <> 4"); n != 0 {
@@ -241,7 +241,7 @@ func TestASweepSurvivesALossOfFastState(t *testing.T) {
 		t.Fatalf("%d sessions found the loss", n)
 	}
 	b.expect(session, fast, 1, 4*second, 1, 4)
-	if got, want := b.swept(fast), "version 2: 200 settled, 200 clamped, every balance is settled"; got != want {
+	if got, want := b.swept(fast), "version 2: 100 settled, 100 clamped, every balance is settled"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := b.swept(durable), "version 2: 250 settled, 250 clamped, every balance is settled"; got != want {

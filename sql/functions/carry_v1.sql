@@ -14,28 +14,27 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     r           record;
-    v_from      int;
     v_converted numeric;
 BEGIN
+    o_balance := p_balance;
+    o_at := p_at;
     o_clamped := false;
-    SELECT v.version, v.idle_balance, v.idle_at INTO v_from, o_balance, o_at
-    FROM ration.policy_version AS v
-    WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to AND v.balances IN ('reset', 'restart')
-    ORDER BY v.version DESC LIMIT 1;
-    IF NOT FOUND THEN
-        v_from := p_from;
-        o_balance := p_balance;
-        o_at := p_at;
-    END IF;
     FOR r IN
-        SELECT v.balances, w.n, w.d, w.capacity_units, v.d AS new_d, v.capacity_units AS new_capacity_units, v.installed_at
+        SELECT v.balances, w.n, w.d, w.capacity_units, v.d AS new_d, v.capacity_units AS new_capacity_units, v.installed_at,
+               v.idle_balance, v.idle_at, v.balances IN ('reset', 'restart') AS anew
         FROM ration.policy_version AS v
         JOIN ration.policy_version AS w ON w.number = v.number AND w.version = v.version - 1
-        WHERE v.number = p_policy AND v.version > v_from AND v.version <= p_to
+        WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to
           -- Versions of the same figures are crossed by earning on: only the last one's instant may be ahead of the clock.
-          AND (v.version = p_to OR (v.n, v.d, v.capacity_units) <> (w.n, w.d, w.capacity_units))
+          AND (v.version = p_to OR v.balances IN ('reset', 'restart') OR (v.n, v.d, v.capacity_units) <> (w.n, w.d, w.capacity_units))
         ORDER BY v.version
     LOOP
+        IF r.anew THEN
+            o_balance := r.idle_balance;
+            o_at := r.idle_at;
+            o_clamped := false;
+            CONTINUE;
+        END IF;
         o_balance := ration.settled_v1(o_balance, o_at, r.installed_at, r.n, r.capacity_units);
         o_at := greatest(o_at, r.installed_at);
         v_converted := ration.converted_v1(r.balances, o_balance, r.d, r.capacity_units, r.new_d, r.new_capacity_units);

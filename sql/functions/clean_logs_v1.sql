@@ -22,6 +22,7 @@ BEGIN
                            CROSS JOIN LATERAL (SELECT ration.idle_log_v1(p) AS entries) AS idle
                            WHERE l.shard = $1 AND l.key > $2 AND l.key <= $3
                              AND l.version <= p.version  -- not by what the policy was before
+                             AND NOT EXISTS (SELECT FROM ration.sweep AS o WHERE o.policy = l.policy AND o.version > l.version)
                              AND (l.version < p.since
                                   OR coalesce(l.entries[cardinality(l.entries) - 1] <= $4 - p.span, true)
                                      AND coalesce(idle.entries[cardinality(idle.entries) - 1] <= $4 - p.span, true))

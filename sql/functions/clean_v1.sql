@@ -1,6 +1,7 @@
 -- clean_v1: deletes buckets that hold exactly what an idle bucket holds: then no answer changes, since an absent bucket
--- is an idle bucket. What was written before the policy's state began anew is idle whatever it holds. Examines one stretch of
--- keys a call; call it again from where it ended until that is NULL.
+-- is an idle bucket. What was written before the policy's state began anew is idle whatever it holds. What a sweep
+-- is still to settle is left to it: it counts them. Examines one stretch of keys a call; call it again from where it ended until
+-- that is NULL.
 --
 -- Arguments: the shard, the durability of the table, the key to go on behind (NULL: from the first), rows to examine.
 -- Answers: how many rows were deleted and the last key examined, NULL when the end was reached.
@@ -24,6 +25,7 @@ BEGIN
                     USING (SELECT b.key FROM ration.%1$I AS b JOIN ration.policy AS p ON p.number = b.policy
                            WHERE b.shard = $1 AND b.key > $2 AND b.key <= $3
                              AND b.version <= p.version  -- not by what the policy was before
+                             AND NOT EXISTS (SELECT FROM ration.sweep AS o WHERE o.policy = b.policy AND o.version > b.version)
                              AND CASE WHEN b.version < p.since THEN true
                                       ELSE b.at <= $4 AND p.idle_at <= $4
                                            AND ration.balance_at_v1(b.policy, b.version, b.balance, b.at, $4)

@@ -22,6 +22,7 @@ BEGIN
                     USING (SELECT w.key FROM ration.%1$I AS w JOIN ration.policy AS p ON p.number = w.policy
                            WHERE w.shard = $1 AND w.key > $2 AND w.key <= $3
                              AND w.version <= p.version  -- not by what the policy was before
+                             AND NOT EXISTS (SELECT FROM ration.sweep AS o WHERE o.policy = w.policy AND o.version > w.version)
                              AND (w.version < p.since
                                   OR w.start + p.span * CASE p.algorithm WHEN ''fixed_window'' THEN 1 ELSE 2 END <= $4)
                            ORDER BY w.key FOR NO KEY UPDATE OF w SKIP LOCKED) AS idle
