@@ -59,6 +59,7 @@ func issue(t *testing.T, by *issued, template x509.Certificate) *issued {
 
 // client makes a client's certificate with the names that a template has.
 func client(t *testing.T, by *issued, names x509.Certificate) *issued {
+	t.Helper()
 	names.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return issue(t, by, names)
 }
@@ -168,7 +169,7 @@ func ask(t *testing.T, client *http.Client, address string) string {
 	if err != nil {
 		return "no connection"
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
 		return answer.Status

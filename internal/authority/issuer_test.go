@@ -35,7 +35,9 @@ func newProvider(t *testing.T) *provider {
 	routes := http.NewServeMux()
 	answer := func(w http.ResponseWriter, body any) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(body) // a caller that has gone is no fault here
+		if err := json.NewEncoder(w).Encode(body); err != nil {
+			t.Error(err)
+		}
 	}
 	routes.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{
@@ -147,7 +149,7 @@ func TestIssuersTokensNameOperators(t *testing.T) {
 	callers := &Authority{Issuer: found(t, p)}
 	unsigned := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." +
 		base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"`+p.URL+`","aud":"ration","email":"ann@example.org","groups":"sre","exp":9999999999}`)) + "."
-	hour := func(hours time.Duration) int64 { return time.Now().Add(hours * time.Hour).Unix() }
+	after := func(wait time.Duration) int64 { return time.Now().Add(wait).Unix() }
 	for name, c := range map[string]struct {
 		bearer string
 		want   policy.Caller // none: refused
@@ -160,8 +162,8 @@ func TestIssuersTokensNameOperators(t *testing.T) {
 		"several audiences":                 {p.sign(t, "first", map[string]any{"aud": []string{"other", "ration"}}), policy.Caller{Name: "ann@example.org", Role: policy.Admin}},
 		"another audience":                  {p.sign(t, "first", map[string]any{"aud": "other"}), policy.Caller{}},
 		"another issuer":                    {p.sign(t, "first", map[string]any{"iss": "https://example.org"}), policy.Caller{}},
-		"expired":                           {p.sign(t, "first", map[string]any{"exp": hour(-1)}), policy.Caller{}},
-		"not yet":                           {p.sign(t, "first", map[string]any{"nbf": hour(1)}), policy.Caller{}},
+		"expired":                           {p.sign(t, "first", map[string]any{"exp": after(-time.Hour)}), policy.Caller{}},
+		"not yet":                           {p.sign(t, "first", map[string]any{"nbf": after(time.Hour)}), policy.Caller{}},
 		"no name":                           {p.sign(t, "first", map[string]any{"email": nil}), policy.Caller{}},
 		"an empty name":                     {p.sign(t, "first", map[string]any{"email": ""}), policy.Caller{}},
 		"a name of two lines":               {p.sign(t, "first", map[string]any{"email": "ann\nbob"}), policy.Caller{}},

@@ -77,7 +77,7 @@ func (t *Tokens) Run(ctx context.Context) error {
 	for {
 		err := t.load(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end that was asked for
+			return nil
 		}
 		if err != nil && !failing {
 			t.log.WarnContext(ctx, "tokens cannot be read; those that are known stay", "error", err)
