@@ -19,24 +19,7 @@ import (
 //
 // Every instant is given, in microseconds, and no two calls overlap.
 type Store interface {
-	// Install puts a change of the policy id in force. expected is the version
-	// it replaces, 0 to create; another version is a version-conflict. Content
-	// identical to the current version's, with state that does not begin anew,
-	// returns that version and changes nothing. What needs a restart or a reset
-	// and does not say so is policy-invalid.
-	Install(
-		ctx context.Context, id string, change *policy.Change, expected int, nowMicros int64,
-	) (*policy.Installed, error)
-
-	// Delete ends a policy with a tombstone, its next version. expected is the
-	// version in force; another one, or none, is a version-conflict.
-	Delete(ctx context.Context, id string, expected int, nowMicros int64) error
-
-	// Generation gives the number of the policy set. Every change raises it.
-	Generation(ctx context.Context) (int64, error)
-
-	// Policies gives the policies in force, in any order.
-	Policies(ctx context.Context) ([]*policy.Installed, error)
+	Installer
 
 	// Decide answers a batch at batch.NowMicros.
 	Decide(ctx context.Context, batch *policy.Batch, answers *policy.Answers) error
@@ -62,6 +45,28 @@ type Store interface {
 	// Lose is a crash, after which the store has recovered at the instant: what
 	// fast policies keep is gone, but for slots.
 	Lose(ctx context.Context, nowMicros int64) error
+}
+
+// Installer is the part of a [Store] that holds its policies.
+type Installer interface {
+	// Install puts a change of the policy id in force. expected is the version
+	// it replaces, 0 to create; another version is a version-conflict. Content
+	// identical to the current version's, with state that does not begin anew,
+	// returns that version and changes nothing. What needs a restart or a reset
+	// and does not say so is policy-invalid.
+	Install(
+		ctx context.Context, id string, change *policy.Change, expected int, nowMicros int64,
+	) (*policy.Installed, error)
+
+	// Delete ends a policy with a tombstone, its next version. expected is the
+	// version in force; another one, or none, is a version-conflict.
+	Delete(ctx context.Context, id string, expected int, nowMicros int64) error
+
+	// Generation gives the number of the policy set. Every change raises it.
+	Generation(ctx context.Context) (int64, error)
+
+	// Policies gives the policies in force, in any order.
+	Policies(ctx context.Context) ([]*policy.Installed, error)
 }
 
 // check is one guarantee. It gets a store of its own.
