@@ -53,6 +53,7 @@ var adminRoutes = map[string]policy.Role{
 	"GET /v1/policies/{policyId}/versions":           policy.Viewer,
 	"GET /v1/policies/{policyId}/versions/{version}": policy.Viewer,
 	"GET /v1/policies/{policyId}/installations":      policy.Viewer,
+	"GET /v1/policies/{policyId}/shadow-report":      policy.Operator,
 	"GET /v1/policies/{policyId}/overrides":          policy.Operator,
 	"PUT /v1/policies/{policyId}/overrides":          policy.Operator,
 	"DELETE /v1/policies/{policyId}/overrides":       policy.Operator,

@@ -155,12 +155,6 @@ func conflict(reason policy.Reason, detail string) error {
 	return &policy.Error{Code: policy.CodeConflict, Reason: reason, Detail: detail}
 }
 
-// notYet is a 501 for what is described but not built: never ignored, for the
-// caller relies on it.
-func notYet(detail string) error {
-	return &policy.Error{Code: policy.CodeNotYet, Reason: policy.ReasonNotYet, Detail: detail}
-}
-
 // notFound is a 404.
 func notFound(detail string) error {
 	return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: detail}

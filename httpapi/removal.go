@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/rationhq/ration/policy"
@@ -24,9 +23,9 @@ func (a *admin) deletePolicy(w http.ResponseWriter, r *http.Request) (int, error
 	if err != nil {
 		return 0, err
 	}
-	reason := query.Get("reason")
-	if len(reason) > reasonBytesMax {
-		return 0, badRequest(fmt.Sprintf(`The query parameter "reason" must be at most %d bytes.`, reasonBytesMax))
+	reason, err := cutReason(query)
+	if err != nil {
+		return 0, err
 	}
 	wait, err := a.beginInstallWait(query)
 	if err != nil {

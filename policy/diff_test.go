@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -32,12 +33,12 @@ func TestDiff(t *testing.T) {
 				`/limit/refillSeconds 1 -> ; /limit/limit  -> 40; /limit/windowSeconds  -> 1; /description  -> "why"; `,
 		},
 	} {
-		got := ""
+		var got strings.Builder
 		for _, d := range Diff(c.before, c.after) {
-			got += fmt.Sprintf("%s %s -> %s; ", d.Pointer, string(d.Before), string(d.After))
+			fmt.Fprintf(&got, "%s %s -> %s; ", d.Pointer, string(d.Before), string(d.After))
 		}
-		if got != c.want {
-			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		if got.String() != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got.String(), c.want)
 		}
 	}
 	if all := Diff(nil, bucket); len(all) == 0 || all[0].Pointer != "/match" || all[0].Before != nil {

@@ -15,26 +15,31 @@ type KeyReset struct {
 
 // keyResetMembers is the wire form of a reset: the attributes of a request,
 // then what is to be done.
-var keyResetMembers = append(keyResetAttributes(), members[KeyReset]{
+var keyResetMembers = members[KeyReset]{
+	{name: "verifiedAccount", read: readKeyValue(Account)},
+	{name: "user", read: readKeyValue(User)},
+	{name: "apiKey", read: readKeyValue(APIKey)},
+	{name: "oauthToken", read: readKeyValue(OAuthToken)},
+	{name: "ip", read: readKeyValue(IP)},
+	{name: "targetAccount", read: readKeyValue(TargetAccount)},
+	{name: "plan", read: readKeyValue(Plan)},
+	{name: "region", read: readKeyValue(Region)},
+	{name: "operation", read: readKeyValue(Operation)},
 	{name: "policy", required: true, read: func(r *reader, k *KeyReset, v jsontext.Value) { k.PolicyID = r.policyID(v) }},
 	{name: "to", required: true, read: func(r *reader, k *KeyReset, v jsontext.Value) {
 		k.To = StartFull + readRule[Start](r, v, startNames[:])
 	}},
 	{name: "releaseSlots", read: func(r *reader, k *KeyReset, v jsontext.Value) { k.Release = r.boolean(v) }},
 	{name: "reason", required: true, read: func(r *reader, k *KeyReset, v jsontext.Value) { k.Reason = r.text(v, 1, proseBytesMax) }},
-}...)
+}
 
-// keyResetAttributes are the attributes of a request, each read as there.
-func keyResetAttributes() members[KeyReset] {
-	attributes := make(members[KeyReset], AttributeCount)
-	for i, attribute := range requestMembers[:AttributeCount] {
-		attributes[i] = member[KeyReset]{name: attribute.name, read: func(r *reader, k *KeyReset, v jsontext.Value) {
-			var request Request
-			attribute.read(r, &request, v)
-			k.Values[i] = request.Values[i]
-		}}
+// readKeyValue reads an attribute as a request has it.
+func readKeyValue(attribute Attribute) func(*reader, *KeyReset, jsontext.Value) {
+	return func(r *reader, k *KeyReset, v jsontext.Value) {
+		var request Request
+		requestMembers[attribute].read(r, &request, v)
+		k.Values[attribute] = request.Values[attribute]
 	}
-	return attributes
 }
 
 // ParseKeyReset reads the body of a reset. The error is an [*Error] of reason

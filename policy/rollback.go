@@ -17,9 +17,15 @@ type Rollback struct {
 }
 
 var rollbackMembers = members[Rollback]{
-	{name: "version", required: true, read: func(r *reader, b *Rollback, v jsontext.Value) { b.Version = int(r.positive(v, math.MaxInt32)) }},
-	{name: "balances", read: func(r *reader, b *Rollback, v jsontext.Value) { b.balances = readRule[Balances](r, v, balancesNames[:]) }},
-	{name: "start", read: func(r *reader, b *Rollback, v jsontext.Value) { b.start = StartFull + readRule[Start](r, v, startNames[:]) }},
+	{name: "version", required: true, read: func(r *reader, b *Rollback, v jsontext.Value) {
+		b.Version = int(r.positive(v, math.MaxInt32))
+	}},
+	{name: "balances", read: func(r *reader, b *Rollback, v jsontext.Value) {
+		b.balances = readRule[Balances](r, v, balancesNames[:])
+	}},
+	{name: "start", read: func(r *reader, b *Rollback, v jsontext.Value) {
+		b.start = StartFull + readRule[Start](r, v, startNames[:])
+	}},
 	{name: "reason", read: func(r *reader, b *Rollback, v jsontext.Value) { b.reason = r.text(v, 0, proseBytesMax) }},
 }
 

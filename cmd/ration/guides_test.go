@@ -78,7 +78,7 @@ func programFolder(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s' \"$@\"\n", asProgram, os.Args[0])
-	if err := os.WriteFile(filepath.Join(folder, "ration"), []byte(script), 0o700); err != nil { //nolint:gosec // a program is run
+	if err := os.WriteFile(filepath.Join(folder, "ration"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return folder

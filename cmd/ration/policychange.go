@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -144,9 +145,7 @@ func (p *program) policyDeleteCommand() *cobra.Command {
 // remove deletes a policy whose version is in force and gives its tombstone.
 func (a *adminAPI) remove(ctx context.Context, id string, version int, reason string, query url.Values) (policyVersion, error) {
 	all := url.Values{}
-	for name, values := range query {
-		all[name] = values
-	}
+	maps.Copy(all, query)
 	if reason != "" {
 		all.Set("reason", reason)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,10 +105,8 @@ func (p *program) printExplained(e *explained) error {
 		fmt.Fprintln(table, "POLICY\tVERSION\tSTANDING\tCOST\tREMAINING\tLIMIT\tALLOWED AT (UTC)")
 		for _, one := range e.Policies {
 			standing := one.Standing
-			for _, more := range []string{one.Missing, one.Override} {
-				if more != "" {
-					standing += " (" + more + ")"
-				}
+			if more := cmp.Or(one.Missing, one.Override); more != "" {
+				standing += " (" + more + ")"
 			}
 			allowedAt := "-"
 			if one.AllowedAt != nil {
