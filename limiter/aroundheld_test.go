@@ -48,7 +48,7 @@ func TestCallsAroundHeldRowsAreSmall(t *testing.T) {
 		results := r.claimTogether(append(accountsAndUsers, "held", "U")...)
 		hasReason(t, results["held"].Err, policy.ReasonStoreUnavailable)
 		areDecided(t, results, 9, accounts...)
-		if sizes := s.sizes(); !slices.Equal(sizes[decideWait], []int{40}) || !slices.Equal(sizes[decideSkip], []int{16, 16, 8}) {
+		if sizes := s.sizes(); !slices.Equal(sizes[decideTry], []int{40}) || !slices.Equal(sizes[decideSkip], []int{16, 16, 8}) {
 			t.Errorf("calls of %v claims, want 40, and 16, 16, 8 around what is held", sizes)
 		}
 	})
@@ -73,7 +73,7 @@ func TestWhatTakesTooLongIsHalved(t *testing.T) {
 		areDecided(t, r.claimTogether(accountsAndUsers...), 9, accounts...)
 		s.calls()
 		r.ask(by("account0", "U", 1)).is(true, 8)
-		s.sends(t, decideWait)
+		s.sends(t, decideTry)
 	})
 }
 
@@ -113,7 +113,7 @@ func TestALaneGoesAtTheStoresPace(t *testing.T) {
 			decided()
 		}
 		s.calls()
-		if count, sizes := decided(), s.sizes()[decideWait]; count != 20 || !slices.Equal(sizes, []int{20}) {
+		if count, sizes := decided(), s.sizes()[decideTry]; count != 20 || !slices.Equal(sizes, []int{20}) {
 			t.Errorf("%d are decided by calls of %v claims, want 20 by one", count, sizes)
 		}
 	})
@@ -135,7 +135,7 @@ func TestADenialEndsAGuess(t *testing.T) {
 		<-time.After(time.Second)
 		s.freeClaims()
 		s.calls()
-		for _, function := range []string{decideSkip, decideWait} {
+		for _, function := range []string{decideSkip, decideTry} {
 			r.ask(by("A", "U", 11)).is(false, 10)
 			s.sends(t, function)
 		}

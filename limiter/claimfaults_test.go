@@ -87,7 +87,7 @@ func TestAHeldRowFailsItsClaimsAlone(t *testing.T) {
 					t.Error("what was held and rolled back is uncertain")
 				}
 				areDecided(t, results, 9, "A", "B")
-				want := []string{decideWait, decideSkip}
+				want := []string{decideTry, decideSkip}
 				if fresh {
 					want = append(want, decideAlone)
 				}
@@ -99,7 +99,7 @@ func TestAHeldRowFailsItsClaimsAlone(t *testing.T) {
 				}
 				areDecided(t, r.claimTogether("C", "U"), 9, "C")
 				for _, function := range s.functions() {
-					if function != decideSkip && function != decideWait {
+					if function != decideSkip && function != decideTry {
 						t.Errorf("a neighbour goes by %s", function)
 					}
 				}
@@ -114,7 +114,7 @@ func TestAHeldRowFailsItsClaimsAlone(t *testing.T) {
 				r.ask(by("held", "U", 1)).is(true, 9)
 				s.calls()
 				r.ask(by("held", "U", 1)).is(true, 8)
-				s.sends(t, decideWait) // forgotten
+				s.sends(t, decideTry) // forgotten
 			})
 		})
 	}
@@ -148,7 +148,7 @@ func TestLostStateIsRecoveredForClaims(t *testing.T) {
 		r := start(t, s)
 		s.breaks(failsOnce(fault(policy.StoreStateLost)))
 		r.ask(by("A", "U", 1)).is(true, 9)
-		s.sends(t, decideWait, recovery, decideWait)
+		s.sends(t, decideTry, recovery, decideTry)
 	})
 }
 
@@ -175,7 +175,35 @@ func TestWhatACallLeavesIsClaimedAgain(t *testing.T) {
 		}
 		left = 99
 		r.ask(by("vanished", "U", 1)).fails(policy.ReasonStoreUnavailable)
-		s.sends(t, decideWait, decideWait, decideWait)
+		s.sends(t, decideWait, decideWait, decideWait) // it has met somebody
+	})
+}
+
+// A lane that came in somebody's way has its rows locked for a while.
+func TestALaneThatMetRivalsLocksItsRows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.installBoth(t, 1000, 1000)
+		r := start(t, s)
+		tries := 0
+		s.makes(func(sent sentCall, _ *policy.Claim) policy.ClaimStatus {
+			if sent.function == decideTry {
+				if tries++; tries == 1 {
+					return policy.ClaimAgain
+				}
+			}
+			return policy.ClaimDecided
+		})
+		want := []string{decideTry, decideWait}
+		for range 32 {
+			want = append(want, decideWait)
+		}
+		want = append(want, decideTry, decideTry)
+		for asked := range int64(len(want) - 1) { // the first takes two calls
+			r.ask(by("A", "U", 1)).is(true, 999-asked)
+		}
+		s.sends(t, want...)
 	})
 }
 
@@ -190,7 +218,7 @@ func TestAClaimWithoutAnAnswer(t *testing.T) {
 		if err := r.ask(by("A", "U", 1)).fails(policy.ReasonStoreUnavailable); !isUnsure(err) {
 			t.Errorf("got %v", err)
 		}
-		s.sends(t, decideWait)
+		s.sends(t, decideTry)
 		for _, id := range []string{"account", "user"} {
 			r.isCounted(1, "ration_uncertain_total", "policy", id)
 		}
@@ -210,7 +238,7 @@ func TestNoClaimFollowsWhenEverybodyHasLeft(t *testing.T) {
 		})
 		r.claimTogether("A", "U", "B", "U")
 		<-time.After(time.Second)
-		s.sends(t, decideWait)
+		s.sends(t, decideTry)
 		s.freeClaims()
 		areDecided(t, r.claimTogether("A", "U", "B", "V"), 9, "A", "B")
 		s.sends(t, decideSkip) // what may have been held is not waited for

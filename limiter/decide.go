@@ -14,7 +14,7 @@ import (
 type path uint8
 
 const (
-	fast path = iota
+	fast path = iota // without locking rows before they are written
 	settling
 	skippingHeld
 	alone
@@ -23,6 +23,8 @@ const (
 // hold is what a path does about rows that others hold.
 func (p path) hold() policy.Hold {
 	switch p {
+	case fast:
+		return policy.HoldTry
 	case skippingHeld:
 		return policy.HoldSkip
 	case alone:
@@ -54,7 +56,11 @@ func (l *lane) decide(ctx context.Context, groups []group) {
 
 // decideNeighbours decides groups of which none is known to be held.
 func (l *lane) decideNeighbours(ctx context.Context, groups []group) {
-	again := l.attempt(ctx, l.kind.first(), groups)
+	path := l.rivals.path()
+	again := l.attempt(ctx, path, groups)
+	if l.kind.general() && path == fast {
+		l.rivals.met(len(again) > 0)
+	}
 	for range 2 {
 		if len(again) > 0 {
 			again = l.attempt(ctx, settling, again)

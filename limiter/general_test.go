@@ -65,7 +65,7 @@ func TestNothingIsTakenUnlessAllAllow(t *testing.T) {
 			t.Errorf("got %+v, %+v; want the account uncharged", d, d.Detail.Parts)
 		}
 		r.ask(by("A", "V", 2)).is(true, 1)
-		s.sends(t, decideWait, decideWait, decideWait)
+		s.sends(t, decideTry, decideTry, decideTry)
 		r.isCounted(3, "ration_decisions_total", "policy", "account", "outcome", "allowed", "source", "store")
 		r.isCounted(2, "ration_decisions_total", "policy", "user", "outcome", "allowed", "source", "store")
 		r.isCounted(1, "ration_decisions_total", "policy", "user", "outcome", "denied", "source", "store")
@@ -88,7 +88,7 @@ func TestThePathOfARequest(t *testing.T) {
 		s.installOn(t, "slots", "slots", `["account"]`, slots(10), "")
 		r := start(t, s)
 		for operation, want := range map[string]string{
-			"simple": take, "beside": take, "shadow": decideWait, "watched": decideWait, "window": decideWait, "slots": decideWait,
+			"simple": take, "beside": take, "shadow": decideTry, "watched": decideTry, "window": decideTry, "slots": decideTry,
 		} {
 			d := r.ask(request(operation, "A", 1)).is(true, 9)
 			s.sends(t, want)
@@ -99,7 +99,7 @@ func TestThePathOfARequest(t *testing.T) {
 		withID := request("simple", "A", 1)
 		withID.OperationID = "id"
 		r.ask(withID).is(true, 8)
-		s.sends(t, decideWait)
+		s.sends(t, decideTry)
 		peek := request("simple", "A", 1)
 		peek.Peek = true
 		r.ask(peek).is(true, 8)
@@ -266,7 +266,7 @@ func TestAPolicyChangeUnderWayIsClaimedAgain(t *testing.T) {
 				t.Errorf("request %d: %+v", i, got)
 			}
 		}
-		s.sends(t, decideWait, decideWait)
+		s.sends(t, decideTry, decideTry)
 	})
 }
 

@@ -27,15 +27,6 @@ func (k kind) String() string {
 // general says whether lanes of the kind decide by the general path.
 func (k kind) general() bool { return k >= fastClaims }
 
-// first is the path that a batch takes at first. The general path has no
-// shorter one.
-func (k kind) first() path {
-	if k.general() {
-		return settling
-	}
-	return fast
-}
-
 // skippedMax bounds the groups of one call around held rows.
 func (k kind) skippedMax() int {
 	if k.general() {

@@ -21,6 +21,7 @@ type lane struct {
 	apart   []group // of the batch in hand, what may still be held
 	parking parking
 	pace    pace
+	rivals  rivals
 	outage  outage
 
 	until time.Time // nobody waits longer for the batch in hand

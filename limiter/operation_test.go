@@ -70,7 +70,7 @@ func TestAStoredOutcomeComesBeforeWhatThePoliciesSay(t *testing.T) {
 		if d := r.ask(under("unknown", request("off", "A", 1))).is(true, 10); d.Source != policy.FromPolicy {
 			t.Errorf("got %+v", d)
 		}
-		s.sends(t, decideWait)
+		s.sends(t, decideTry)
 		r.isCounted(1, "ration_decisions_total", "policy", "off", "outcome", "allowed", "source", "policy")
 
 		decided := s.installBody(t, "op", `{"match": {"operations": ["op"]}, "per": ["account"], "limit": `+bucket(20)+`}`)

@@ -10,6 +10,7 @@ import (
 
 // The ways to the general path, as a sent call names them.
 const (
+	decideTry   = "decide try"
 	decideWait  = "decide wait"
 	decideSkip  = "decide skip"
 	decideAlone = "decide alone"

@@ -84,6 +84,6 @@ func TestUsageWithoutAnAnswer(t *testing.T) {
 		cancel()
 		_, err = r.Usage(ctx, caller("A"))
 		hasReason(t, err, policy.ReasonStoreUnavailable)
-		s.sends(t, decideWait)
+		s.sends(t, decideTry)
 	})
 }

@@ -5,7 +5,7 @@ UPDATE ration.schema_version SET minor = 2;
 
 DROP VIEW ration.bucket_now;
 
-DROP FUNCTION ration.balance_at_v1, ration.carry_v1, ration.put_policy_v1;
+DROP FUNCTION ration.balance_at_v1, ration.carry_v1, ration.decide_read_v1, ration.decide_write_v1, ration.put_policy_v1;
 
 -- append_carried_v1: tells the sweeps that are open what a call has settled of their balances. Appended, a row a call and sweep:
 -- decisions do not wait for each other here.
@@ -399,28 +399,27 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     r           record;
-    v_from      int;
     v_converted numeric;
 BEGIN
+    o_balance := p_balance;
+    o_at := p_at;
     o_clamped := false;
-    SELECT v.version, v.idle_balance, v.idle_at INTO v_from, o_balance, o_at
-    FROM ration.policy_version AS v
-    WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to AND v.balances IN ('reset', 'restart')
-    ORDER BY v.version DESC LIMIT 1;
-    IF NOT FOUND THEN
-        v_from := p_from;
-        o_balance := p_balance;
-        o_at := p_at;
-    END IF;
     FOR r IN
-        SELECT v.balances, w.n, w.d, w.capacity_units, v.d AS new_d, v.capacity_units AS new_capacity_units, v.installed_at
+        SELECT v.balances, w.n, w.d, w.capacity_units, v.d AS new_d, v.capacity_units AS new_capacity_units, v.installed_at,
+               v.idle_balance, v.idle_at, v.balances IN ('reset', 'restart') AS anew
         FROM ration.policy_version AS v
         JOIN ration.policy_version AS w ON w.number = v.number AND w.version = v.version - 1
-        WHERE v.number = p_policy AND v.version > v_from AND v.version <= p_to
+        WHERE v.number = p_policy AND v.version > p_from AND v.version <= p_to
           -- Versions of the same figures are crossed by earning on: only the last one's instant may be ahead of the clock.
-          AND (v.version = p_to OR (v.n, v.d, v.capacity_units) <> (w.n, w.d, w.capacity_units))
+          AND (v.version = p_to OR v.balances IN ('reset', 'restart') OR (v.n, v.d, v.capacity_units) <> (w.n, w.d, w.capacity_units))
         ORDER BY v.version
     LOOP
+        IF r.anew THEN
+            o_balance := r.idle_balance;
+            o_at := r.idle_at;
+            o_clamped := false;
+            CONTINUE;
+        END IF;
         o_balance := ration.settled_v1(o_balance, o_at, r.installed_at, r.n, r.capacity_units);
         o_at := greatest(o_at, r.installed_at);
         v_converted := ration.converted_v1(r.balances, o_balance, r.d, r.capacity_units, r.new_d, r.new_capacity_units);
@@ -866,8 +865,8 @@ END $$;
 --
 -- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
 -- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
---        o_places: where its state is kept (state_place_v1); o_writers: the transaction that wrote its row, NULL where there
---        is none; o_room: what may be charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the
+--        o_places: where its state is kept (state_place_v1); o_rows: where its row is, but for slots; o_writers: the transaction
+--        that wrote the row; both NULL where there is none; o_room: what may be charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the
 --        tokens that count; o_at: the instant of the balance, the start of the window, the newest entry or expiry;
 --        o_previous: what the window before counts; o_marks: the instant under which a window or log keeps a charge of now,
 --        the expiry of a slot of now; o_logs: the live entries of logs.
@@ -875,7 +874,7 @@ END $$;
 -- Locks: none. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.decide_read_v1(
     p_shard int, p_generation bigint, p_policies int[], p_keys uuid[], p_needed boolean[], p_now bigint,
-    OUT o_places int[], OUT o_writers xid[], OUT o_enforced boolean[], OUT o_versions int[], OUT o_capacities bigint[],
+    OUT o_places int[], OUT o_rows tid[], OUT o_writers xid[], OUT o_enforced boolean[], OUT o_versions int[], OUT o_capacities bigint[],
     OUT o_n bigint[], OUT o_d bigint[], OUT o_spans bigint[], OUT o_sliding boolean[], OUT o_room bigint[], OUT o_base bigint[],
     OUT o_at bigint[], OUT o_previous bigint[], OUT o_marks bigint[], OUT o_logs ration.log_entries[])
 LANGUAGE plpgsql STABLE
@@ -892,8 +891,8 @@ BEGIN
     -- Token buckets are read with the policies; every other kind of state by a statement of its own, if it occurs: to begin
     -- one costs as much as to read a few keys.
     SELECT array_agg(p.place), array_agg(p.enforced), array_agg(p.version), array_agg(p.capacity), array_agg(p.n), array_agg(p.d),
-           array_agg(p.span), array_agg(p.sliding), array_agg(s.writer), array_agg(b.settled), array_agg(b.at)
-    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_writers, o_room, o_at
+           array_agg(p.span), array_agg(p.sliding), array_agg(s.row), array_agg(s.writer), array_agg(b.settled), array_agg(b.at)
+    INTO o_places, o_enforced, o_versions, o_capacities, o_n, o_d, o_spans, o_sliding, o_rows, o_writers, o_room, o_at
     FROM (SELECT i AS cell FROM generate_series(1, cardinality(p_keys)) AS i ORDER BY 1) AS c
     LEFT JOIN LATERAL (
         SELECT f.number, f.version, f.capacity, f.capacity_units, f.n, f.d, f.span, f.idle_balance, f.idle_at,
@@ -903,9 +902,9 @@ BEGIN
         WHERE f.number = p_policies[c.cell] AND f.generation <= p_generation AND p_needed[c.cell] OFFSET 0) AS p ON true
     -- Each branch is run for the cells of its place alone.
     LEFT JOIN LATERAL (
-        SELECT f.xmin AS writer, f.version, f.balance, f.at FROM ration.bucket_fast AS f
+        SELECT f.ctid AS row, f.xmin AS writer, f.version, f.balance, f.at FROM ration.bucket_fast AS f
         WHERE p.place = 1 AND f.shard = p_shard AND f.key = p_keys[c.cell]
-        UNION ALL SELECT f.xmin, f.version, f.balance, f.at FROM ration.bucket_durable AS f
+        UNION ALL SELECT f.ctid, f.xmin, f.version, f.balance, f.at FROM ration.bucket_durable AS f
         WHERE p.place = 2 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
     LEFT JOIN LATERAL (
         SELECT v.at, ration.settled_v1(v.balance, v.at, p_now, p.n, p.capacity_units) AS settled
@@ -920,21 +919,22 @@ BEGIN
     o_marks := o_previous;
     IF o_places && ARRAY[3, 4] THEN
         FOR r IN
-            SELECT c.cell, s.writer, w.start, w.current, w.previous,
+            SELECT c.cell, s.row, s.writer, w.start, w.current, w.previous,
                    ration.window_room_v1(o_sliding[c.cell], w.current, w.previous, greatest(0, p_now - w.start), p.span, p.capacity) AS room
             FROM (SELECT i AS cell, o_places[i] AS place FROM generate_series(1, cardinality(p_keys)) AS i
                   WHERE o_places[i] BETWEEN 3 AND 4) AS c
             CROSS JOIN LATERAL (SELECT f.* FROM ration.policy AS f WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
             LEFT JOIN LATERAL (
-                SELECT f.xmin AS writer, f.version, f.start, f.current, f.previous FROM ration.window_fast AS f
+                SELECT f.ctid AS row, f.xmin AS writer, f.version, f.start, f.current, f.previous FROM ration.window_fast AS f
                 WHERE c.place = 3 AND f.shard = p_shard AND f.key = p_keys[c.cell]
-                UNION ALL SELECT f.xmin, f.version, f.start, f.current, f.previous FROM ration.window_durable AS f
+                UNION ALL SELECT f.ctid, f.xmin, f.version, f.start, f.current, f.previous FROM ration.window_durable AS f
                 WHERE c.place = 4 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
             LEFT JOIN LATERAL (SELECT s.start, s.current, s.previous WHERE s.version >= p.since) AS h ON true
             CROSS JOIN LATERAL ration.window_at_v1(coalesce(h.start, ration.window_start_v1(p.idle_at, p.span)),
                                                    coalesce(h.current, p.capacity - p.idle_balance), coalesce(h.previous, 0),
                                                    p.span, p_now) AS w
         LOOP
+            o_rows[r.cell] := r.row;
             o_writers[r.cell] := r.writer;
             o_room[r.cell] := r.room;
             o_base[r.cell] := r.current;
@@ -946,7 +946,7 @@ BEGIN
     IF o_places && ARRAY[5, 6] THEN
         o_logs := array_fill(NULL::ration.log_entries, ARRAY[cardinality(p_keys)]);
         FOR r IN
-            SELECT c.cell, s.writer, p.capacity - l.o_used AS room, l.o_used AS used, newest.at,
+            SELECT c.cell, s.row, s.writer, p.capacity - l.o_used AS room, l.o_used AS used, newest.at,
                    -- A charge stands at its instant, a segment's at the segment's end; but not before the newest.
                    greatest(ration.log_mark_v1(p_now, ration.segment_v1(p.policy)), newest.at) AS mark,
                    ROW (l.o_live)::ration.log_entries AS log
@@ -955,14 +955,15 @@ BEGIN
             CROSS JOIN LATERAL (SELECT f AS policy, f.capacity, f.span, f.since FROM ration.policy AS f
                                 WHERE f.number = p_policies[c.cell] OFFSET 0) AS p
             LEFT JOIN LATERAL (
-                SELECT f.xmin AS writer, f.version, f.entries FROM ration.log_fast AS f
+                SELECT f.ctid AS row, f.xmin AS writer, f.version, f.entries FROM ration.log_fast AS f
                 WHERE c.place = 5 AND f.shard = p_shard AND f.key = p_keys[c.cell]
-                UNION ALL SELECT f.xmin, f.version, f.entries FROM ration.log_durable AS f
+                UNION ALL SELECT f.ctid, f.xmin, f.version, f.entries FROM ration.log_durable AS f
                 WHERE c.place = 6 AND f.shard = p_shard AND f.key = p_keys[c.cell] OFFSET 0) AS s ON true
             CROSS JOIN LATERAL ration.log_live_v1(CASE WHEN s.version >= p.since THEN s.entries ELSE ration.idle_log_v1(p.policy) END,
                                                   p_now - p.span) AS l
             CROSS JOIN LATERAL (SELECT l.o_live[cardinality(l.o_live) - 1] AS at) AS newest
         LOOP
+            o_rows[r.cell] := r.row;
             o_writers[r.cell] := r.writer;
             o_room[r.cell] := r.room;
             o_base[r.cell] := r.used;
@@ -1995,17 +1996,54 @@ BEGIN
     GET DIAGNOSTICS o_deleted = ROW_COUNT;
 END $$;
 
+-- decide_guard_v1: the shape of decide_v1's arguments. What would cost a statement to find out is found out on the way: by
+-- decide_v1 that p_claims ascends, by decide_write_v1 that no key occurs twice.
+--
+-- Units: tokens, microseconds. Clock: none. Locks: none.
+-- SQLSTATE: RN004 anything else than 1 to 1,024 claims with at most 1,024 checks and keys, all operations distinct,
+--           costs >= 1, stated costs and retention >= 0, a peek without operation, under `alone` one claim.
+CREATE OR REPLACE FUNCTION ration.decide_guard_v1(
+    p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[], p_policies int[],
+    p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[], p_retention bigint, p_hold text)
+RETURNS void LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    v_claims constant int := cardinality(p_stated);
+    v_keys   constant int := cardinality(p_keys);
+    v_checks constant int := cardinality(p_claims);
+BEGIN
+    -- NULL must never stand for nothing to pay: each condition has to be true, not merely not false.
+    IF (p_generation IS NOT NULL AND p_retention >= 0 AND p_hold IN ('try', 'wait', 'skip', 'alone')
+        AND v_claims BETWEEN 1 AND 1024 AND v_keys <= 1024 AND v_checks <= 1024 AND (v_claims = 1 OR p_hold <> 'alone')
+        AND ration.list_v1(p_stated, v_claims) AND 0 <= ALL (p_stated) AND ration.list_v1(p_peeks, v_claims)
+        AND cardinality(p_operations) = v_claims AND array_upper(p_operations, 1) = v_claims
+        AND cardinality(p_contents) = v_claims AND array_upper(p_contents, 1) = v_claims
+        AND ration.list_v1(p_keys, v_keys) AND ration.list_v1(p_policies, v_keys)
+        AND ration.list_v1(p_claims, v_checks) AND ration.list_v1(p_cells, v_checks)
+        AND ration.list_v1(p_costs, v_checks) AND 1 <= ALL (p_costs) AND ration.list_v1(p_priced, v_checks)
+        AND (array_remove(p_operations, NULL) = '{}'
+             OR NOT EXISTS (SELECT FROM unnest(p_operations, p_contents, p_peeks) AS c (operation, content, peek)
+                            WHERE c.operation IS NOT NULL AND (c.content IS NULL OR c.peek))
+                AND cardinality(array_remove(p_operations, NULL)) = (SELECT count(DISTINCT c.operation) FROM unnest(p_operations) AS c (operation)))
+       ) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'these arrays are no claims: see the header of decide_guard_v1';
+    END IF;
+END $$;
+
 -- decide_write_v1: writes what a decide_v1 call charged: each changed row once.
 --
--- Arguments: p_cells and p_rows are the locked rows (decide_lock_v1); by cell, figures as decide_read_v1 gives them; p_left is
---        what is left of p_room when all is charged. Slots are inserted by decide_v1.
+-- Arguments: by cell, figures as decide_read_v1 gives them; p_left is what is left of p_room when all is charged. p_writers:
+--        who wrote each row last; one that somebody else wrote since, or that is not there any more, is left as it is. NULL: the
+--        rows are locked. p_undo: each row in p_rows is written as decide_read_v1 found it. Slots are inserted by decide_v1.
+-- Answers: whether every row that is charged was written.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
--- Locks: the caller has locked the rows.
--- SQLSTATE: RN004 a key of the call occurs twice, or more was charged than there was room for: a claim asks a key twice.
+-- Locks: the rows that it writes, by place and in the order of cells.
+-- SQLSTATE: RN004 more was charged than there was room for: a claim asks a key twice.
 CREATE OR REPLACE FUNCTION ration.decide_write_v1(
-    p_now bigint, p_cells int[], p_rows tid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
-    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
-RETURNS void LANGUAGE plpgsql VOLATILE
+    p_now bigint, p_rows tid[], p_writers xid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
+    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[],
+    p_undo boolean DEFAULT false)
+RETURNS boolean LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
@@ -2014,20 +2052,26 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_charged  int;
+    v_changed  int;
     v_over     boolean;
     v_sweeping boolean;
     v_rows     int;
     v_wrote    int := 0;
 BEGIN
-    SELECT count(*) FILTER (WHERE p_places[u.cell] < 7), bool_or(p_left[u.cell] < 0), EXISTS (SELECT FROM ration.sweep)
-    INTO v_charged, v_over, v_sweeping
-    FROM generate_series(1, cardinality(p_left)) AS u (cell) WHERE p_left[u.cell] < p_room[u.cell];
+    SELECT count(*) FILTER (WHERE p_places[i] < 7), bool_or(p_left[i] < 0), EXISTS (SELECT FROM ration.sweep) AND NOT p_undo
+    INTO v_changed, v_over, v_sweeping
+    FROM generate_series(1, cardinality(p_left)) AS i WHERE p_left[i] < p_room[i] OR (p_undo AND p_rows[i] IS NOT NULL);
+    IF v_over THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'more is charged than there is room for: a claim asks a key twice';
+    END IF;
+    IF v_sweeping AND p_writers IS NOT NULL THEN
+        RETURN false;  -- to be counted, rows have to be locked
+    END IF;
     IF v_sweeping THEN
         -- Before they are written: what a row was under its older version is not to be seen behind that.
         PERFORM ration.append_carried_v1(array_agg(t.policy), array_agg(t.version), array_agg(t.now), array_agg(t.clamped))
-        FROM (SELECT u.cell, u.at, p_places[u.cell] AS place, p_versions[u.cell] AS version FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        FROM (SELECT p_rows[i] AS at, p_places[i] AS place, p_versions[i] AS version FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_left[i] < p_room[i] OFFSET 0) AS q
         CROSS JOIN LATERAL (
             SELECT f.policy, f.version, q.version AS now, c.o_clamped AS clamped
             FROM ration.bucket_fast AS f, ration.carry_v1(f.policy, f.version, q.version, f.balance, f.at) AS c
@@ -2048,9 +2092,9 @@ BEGIN
         UPDATE ration.bucket_fast AS t
         SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
             version = p_versions[q.cell], took = 1
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 1 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 1 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
@@ -2058,9 +2102,9 @@ BEGIN
         UPDATE ration.bucket_durable AS t
         SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
             version = p_versions[q.cell], took = 1
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 2 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 2 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
@@ -2068,9 +2112,9 @@ BEGIN
         UPDATE ration.window_fast AS t
         SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 3 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 3 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
@@ -2078,35 +2122,324 @@ BEGIN
         UPDATE ration.window_durable AS t
         SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 4 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 4 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
     IF 5 = ANY (p_places) THEN
         UPDATE ration.log_fast AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 5 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 5 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
     IF 6 = ANY (p_places) THEN
         UPDATE ration.log_durable AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 6 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 6 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    -- Whatever was charged is written, or nothing was.
-    IF v_over OR v_wrote <> v_charged THEN
-        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
+    RETURN v_wrote = v_changed;
+END $$;
+
+-- decide_v1: the general path: decides claims, each on any number of policies of any algorithm, all or nothing, in the order
+-- in which they stand; with operation ids, which replay what was decided before, and slots.
+--
+-- A first look reads every key without locks and decides everything. That stands for claims which an enforced policy denies
+-- and for peeks, unless a claim before them charges one of their keys: they write nothing. What is left has its rows locked.
+-- If these still hold what the first look saw, its decisions stand too; else they are read anew, by a new statement, since
+-- one that waited for a lock still sees the other tables as they were, and decided again. With p_hold 'try' rows are written
+-- where they were seen, without being locked before: nearly always nobody else has written them in between.
+--
+-- Arguments, by claim: p_operations names its operation id, NULL where it has none; p_contents the fingerprint of its
+--        request, p_stated its stated cost, 0 for none; p_peeks whether it only asks.
+--        By key: p_policies and p_keys, ascending, each key once.
+--        By check: p_claims the claim (from 1, ascending), p_cells which of p_keys is its key (from 1), p_costs what it asks,
+--        p_priced whether that is the request's own cost, which a settlement replaces. A claim without checks has an
+--        operation id, and is only looked up.
+--        p_retention: how long outcomes of operation ids are kept at least. p_hold: what to do about rows that others hold:
+--        'wait' waits for them, until statement_timeout; 'try' does too, and where one was written since the first look charges
+--        nothing and answers 0 to all that was to be charged: ask again with 'wait'; 'skip' leaves them out and inserts nothing
+--        (an uncommitted insert of another session cannot be skipped); 'alone', with one claim, waits, but only if no other
+--        call waits so for its keys.
+-- Answers: o_stale, true when the policy set in force is not that of p_generation: then nothing was decided. Else by claim
+--        o_status: 0 again (a row was written or deleted meanwhile, or left out by the hold, or the policy changed), 1 decided,
+--        2 replayed, 3 the operation id belongs to another request, 4 another call decides the same operation id at this
+--        moment, 5 another session holds a row of it, 6 no checks and nothing stored; nothing was charged but under 1.
+--        o_allowed, and o_at, the instant of the decision. By part, in the order of claims and checks: o_claim, o_policy,
+--        o_version, o_admitted (this policy alone allows it), o_remaining, o_retry_after (0 when admitted, -1 never),
+--        o_reset_after, o_slot and o_slot_expires, o_cost (what was charged, 0 for nothing).
+-- Units: tokens, microseconds; waits are counted from o_at.
+-- Clock: clock_timestamp() before the first look, and again behind the locks where rows changed meanwhile; p_now on a test
+--        clock.
+-- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
+--        decide_lock_v1, or those that are charged, by decide_write_v1: in the same order, by place and key.
+-- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend;
+--           57014 statement_timeout, with nothing charged.
+CREATE OR REPLACE FUNCTION ration.decide_v1(
+    p_shard int, p_generation bigint, p_operations uuid[], p_contents uuid[], p_stated bigint[], p_peeks boolean[],
+    p_policies int[], p_keys uuid[], p_claims int[], p_cells int[], p_costs bigint[], p_priced boolean[],
+    p_retention bigint, p_hold text DEFAULT 'wait', p_now bigint DEFAULT NULL,
+    OUT o_stale boolean, OUT o_now bigint, OUT o_status int[], OUT o_allowed boolean[], OUT o_at bigint[],
+    OUT o_claim int[], OUT o_policy int[], OUT o_version int[], OUT o_admitted boolean[], OUT o_remaining bigint[],
+    OUT o_retry_after bigint[], OUT o_reset_after bigint[], OUT o_slot uuid[], OUT o_slot_expires bigint[],
+    OUT o_cost bigint[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+-- Pinned plans, as in take_v1; and remembering what was looked up in a nested loop costs a small call more than it saves.
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_operating boolean;  -- some claim has an operation id
+    v_claims    constant int     := coalesce(cardinality(p_stated), 0);
+    v_keys      constant int     := coalesce(cardinality(p_keys), 0);
+    v_checks    constant int     := coalesce(cardinality(p_claims), 0);
+    v_locked    boolean := false;  -- this look is the second one, under the locks
+    v_stands    boolean;           -- what was decided stands
+    s           record;            -- the keys, as decide_read_v1 gives them
+    l           record;            -- the rows, as decide_lock_v1 leaves them
+    v_found     record;            -- the keys, when what was written is taken back
+    v_at        tid[] := array_fill(NULL::tid, ARRAY[v_keys]);        -- by key: where the row is that is written
+    v_wrote     boolean;           -- everything was written without locks before it; NULL: it was not tried
+    v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
+    v_wanted    boolean[];                                            -- by key: a claim is about to charge it
+    v_rows      boolean[] := array_fill(false, ARRAY[v_keys]);        -- by key: its row is locked
+    v_room      bigint[];                                             -- by key: what may still be charged, in parts
+    v_left      bigint[]  := array_fill(0::bigint, ARRAY[v_checks]);  -- by check: v_room before it
+    v_fits      boolean[] := array_fill(false, ARRAY[v_checks]);      -- by check: its policy alone allows it
+    v_pays      boolean[];  -- by claim: it is charged
+    v_pends     boolean[];  -- by claim: what was decided stands only if its rows are locked and hold what was seen
+    v_tells     boolean[];  -- by claim: this look decides it for good
+    v_of        int[];      -- by part: its check, 0 when it is replayed
+    v_tellings  int := 0;   -- how often parts were told: replays, then by each look
+    v_first     int;        -- check of the claim in hand
+    v_check     int;
+    v_cell      int;
+    v_ok        boolean;    -- no enforced policy denies the claim in hand
+    v_waits     boolean;    -- it has a key that a claim before it charges
+    v_open      boolean;    -- it has a key that cannot be decided
+    v_held      boolean;    -- and that is because others hold its row
+BEGIN
+    PERFORM ration.decide_guard_v1(p_generation, p_operations, p_contents, p_stated, p_peeks, p_policies, p_keys, p_claims,
+                                   p_cells, p_costs, p_priced, p_retention, p_hold);
+    v_operating := array_remove(p_operations, NULL) <> '{}';
+    o_now := ration.clock_v1(p_now);
+    s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
+    o_stale := NOT ration.ready_v1(s.o_places && ARRAY[1, 3, 5] /* the fast ones */, p_generation);
+    IF o_stale THEN
+        RETURN;
+    END IF;
+    o_status := array_fill(0, ARRAY[v_claims]);
+    o_allowed := array_fill(false, ARRAY[v_claims]);
+    o_at := array_fill(o_now, ARRAY[v_claims]);
+    IF v_operating THEN
+        SELECT r.o_status, r.o_allowed, r.o_at, r.o_claim, r.o_policy, r.o_version, r.o_admitted, r.o_remaining, r.o_retry_after,
+               r.o_reset_after, r.o_slot, r.o_slot_expires, r.o_cost
+        INTO o_status, o_allowed, o_at, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+             o_slot_expires, o_cost
+        FROM ration.decide_replay_v1(p_shard, o_now, p_operations, p_contents, p_stated, p_claims, p_costs) AS r;
+        v_of := array_fill(0, ARRAY[coalesce(cardinality(o_claim), 0)]);
+        v_tellings := least(1, cardinality(v_of));
+    END IF;
+
+    LOOP
+        v_room := s.o_room;
+        v_wanted := array_fill(false, ARRAY[v_keys]);
+        v_pays := array_fill(false, ARRAY[v_claims]);
+        v_pends := v_pays;
+        v_tells := v_pays;
+        v_check := 1;
+        FOR v_claim IN 1 .. v_claims LOOP
+            v_first := v_check;
+            IF o_status[v_claim] <> 0 THEN
+                WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
+                    v_check := v_check + 1;
+                END LOOP;
+                CONTINUE;
+            END IF;
+            v_ok := true;
+            v_waits := false;
+            v_open := false;
+            v_held := false;
+            WHILE v_check <= v_checks AND p_claims[v_check] = v_claim LOOP
+                v_cell := p_cells[v_check];
+                v_left[v_check] := v_room[v_cell];
+                v_fits[v_check] := CASE WHEN p_costs[v_check] <= s.o_capacities[v_cell]
+                                        THEN v_room[v_cell] >= p_costs[v_check] * s.o_d[v_cell] ELSE false END;
+                -- The usual check is through here with one look.
+                IF (v_fits[v_check] AND NOT v_wanted[v_cell] AND (v_rows[v_cell] OR NOT v_locked)) IS NOT TRUE THEN
+                    v_ok := v_ok AND (v_fits[v_check] OR NOT s.o_enforced[v_cell]);
+                    v_waits := v_waits OR v_wanted[v_cell];
+                    IF s.o_places[v_cell] IS NULL OR (v_locked AND NOT v_rows[v_cell] AND NOT p_peeks[v_claim]) THEN
+                        v_open := true;
+                        v_held := v_held OR (p_hold = 'skip' AND s.o_writers[v_cell] IS NOT NULL);
+                    END IF;
+                END IF;
+                v_check := v_check + 1;
+            END LOOP;
+            IF v_first = v_check THEN
+                o_status[v_claim] := 6;
+                CONTINUE;
+            ELSIF v_open THEN
+                IF v_held THEN
+                    o_status[v_claim] := 5;
+                END IF;
+                CONTINUE;
+            END IF;
+            o_status[v_claim] := 1;
+            o_allowed[v_claim] := v_ok;
+            o_at[v_claim] := o_now;
+            v_pays[v_claim] := v_ok AND NOT p_peeks[v_claim];
+            v_pends[v_claim] := (v_waits OR v_pays[v_claim]) AND NOT v_locked;
+            v_tells[v_claim] := NOT v_pends[v_claim];
+            CONTINUE WHEN p_peeks[v_claim] OR NOT (v_pends[v_claim] OR v_pays[v_claim]);
+            FOR i IN v_first .. v_check - 1 LOOP
+                v_cell := p_cells[i];
+                v_wanted[v_cell] := NOT v_locked;
+                IF v_pays[v_claim] AND v_fits[i] THEN
+                    v_room[v_cell] := v_room[v_cell] - p_costs[i] * s.o_d[v_cell];
+                END IF;
+            END LOOP;
+        END LOOP;
+        IF v_check <= v_checks THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the claims of the checks do not ascend from 1 to the number of claims';
+        END IF;
+
+        v_stands := true;
+        IF true = ANY (v_pends) THEN
+            IF p_hold = 'try' AND array_position(s.o_rows, NULL) IS NULL THEN
+                v_wrote := ration.decide_write_v1(o_now, s.o_rows, s.o_writers, s.o_places, s.o_versions, s.o_room, v_room, s.o_base,
+                                                  s.o_at, s.o_previous, s.o_marks, s.o_logs);
+                IF NOT v_wrote THEN
+                    -- What was written is taken back. The rest is not locked here: it would be out of turn.
+                    v_found := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_wanted, o_now);
+                    FOR i IN 1 .. v_keys LOOP
+                        IF v_found.o_writers[i] = pg_current_xact_id()::xid THEN
+                            v_at[i] := v_found.o_rows[i];
+                        END IF;
+                    END LOOP;
+                    PERFORM ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, s.o_room, s.o_base,
+                                                   s.o_at, s.o_previous, s.o_marks, s.o_logs, true);
+                END IF;
+            ELSE
+                l := ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_writers);
+                v_stands := l.o_same;
+                v_locked := true;
+            END IF;
+            FOR i IN 1 .. v_claims LOOP
+                CONTINUE WHEN NOT v_pends[i];
+                IF v_wrote IS FALSE THEN
+                    o_status[i] := 0;
+                    o_allowed[i] := false;
+                ELSE
+                    v_tells[i] := v_stands;
+                END IF;
+            END LOOP;
+        END IF;
+        IF true = ANY (v_tells) THEN
+            v_tellings := v_tellings + 1;
+            SELECT v_of || array_agg(k.i), o_claim || array_agg(k.claim), o_policy || array_agg(p_policies[k.cell]),
+                   o_version || array_agg(s.o_versions[k.cell]), o_admitted || array_agg(k.fits),
+                   o_remaining || array_agg(greatest(0, f.remaining)),
+                   o_retry_after || array_agg(CASE WHEN k.fits THEN 0 WHEN k.cost > k.capacity THEN -1
+                                                   ELSE greatest(1, f.retry_after) END),
+                   o_reset_after || array_agg(f.reset_after),
+                   o_slot || array_agg(CASE WHEN k.charged > 0 AND k.place = 7 THEN gen_random_uuid() END),
+                   o_slot_expires || array_agg(CASE WHEN k.charged > 0 AND k.place = 7 THEN k.mark END),
+                   o_cost || array_agg(k.charged)
+            INTO v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires,
+                 o_cost
+            -- Each subscript once: the planner puts the function's arguments wherever it uses them.
+            FROM (SELECT c.*, p_costs[c.i] AS cost, v_fits[c.i] AS fits, s.o_places[c.cell] AS place, s.o_n[c.cell] AS n,
+                         s.o_capacities[c.cell] AS capacity, s.o_d[c.cell] AS d, s.o_spans[c.cell] AS span,
+                         s.o_sliding[c.cell] AS sliding, s.o_base[c.cell] AS base, s.o_at[c.cell] AS at,
+                         s.o_previous[c.cell] AS previous, s.o_marks[c.cell] AS mark, s.o_logs[c.cell] AS log, p_keys[c.cell] AS key,
+                         CASE WHEN v_pays[c.claim] AND v_fits[c.i] THEN p_costs[c.i] ELSE 0 END AS charged,
+                         (s.o_room[c.cell] - v_left[c.i]) / s.o_d[c.cell] AS before
+                  FROM (SELECT i, p_claims[i] AS claim, p_cells[i] AS cell FROM generate_series(1, v_checks) AS i
+                        WHERE v_tells[p_claims[i]] OFFSET 0) AS c OFFSET 0) AS k
+            CROSS JOIN LATERAL ration.decide_figures_v1(
+                o_now, k.place, CASE WHEN NOT k.fits AND k.cost <= k.capacity THEN k.cost END, k.capacity, k.before + k.charged, k.n, k.d,
+                k.span, k.sliding, k.base, k.at, k.previous, k.mark, CASE WHEN k.place < 7 THEN k.log ELSE ROW (ration.slot_log_v1(
+                    p_shard, k.key, o_now, k.base + k.before + k.cost - k.capacity))::ration.log_entries END) AS f;
+        END IF;
+        EXIT WHEN v_stands;
+
+        FOREACH v_cell IN ARRAY coalesce(l.o_cells, '{}') LOOP
+            v_rows[v_cell] := true;
+        END LOOP;
+        v_needed := array_fill(false, ARRAY[v_keys]);
+        FOR i IN 1 .. v_checks LOOP
+            IF v_pends[p_claims[i]] THEN
+                v_needed[p_cells[i]] := true;
+                o_status[p_claims[i]] := 0;
+                o_allowed[p_claims[i]] := false;
+            END IF;
+        END LOOP;
+        o_now := ration.clock_v1(p_now);
+        s := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_needed, o_now);
+    END LOOP;
+
+    IF v_tellings > 1 THEN
+        -- Replays, the first and the second look were told one after the other.
+        SELECT array_agg(p.of), array_agg(p.claim), array_agg(p.policy), array_agg(p.version), array_agg(p.admitted),
+               array_agg(p.remaining), array_agg(p.retry_after), array_agg(p.reset_after), array_agg(p.slot), array_agg(p.slot_expires),
+               array_agg(p.cost)
+        INTO v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot, o_slot_expires, o_cost
+        FROM (SELECT * FROM unnest(v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+                                   o_slot_expires, o_cost) WITH ORDINALITY
+                       AS u (of, claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
+              ORDER BY u.claim, u.place) AS p;
+    END IF;
+    IF v_wrote IS NULL AND true = ANY (v_pays) THEN
+        v_at := s.o_rows;
+        IF array_position(v_at, NULL) IS NOT NULL THEN
+            FOR i IN 1 .. cardinality(l.o_cells) LOOP
+                v_at[l.o_cells[i]] := l.o_rows[i];
+            END LOOP;
+        END IF;
+        IF NOT ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
+                                      s.o_previous, s.o_marks, s.o_logs) THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
+        END IF;
+        IF 7 = ANY (s.o_places) THEN
+            INSERT INTO ration.slot (expires_at, ttl, cost, id, key, shard, policy)
+            SELECT u.expires, s.o_spans[p_cells[u.of]], u.cost, u.slot, p_keys[p_cells[u.of]], p_shard, u.policy
+            FROM unnest(v_of, o_policy, o_slot, o_slot_expires, o_cost) AS u (of, policy, slot, expires, cost)
+            WHERE u.of > 0 AND u.slot IS NOT NULL;
+        END IF;
+    END IF;
+    IF v_operating THEN
+        INSERT INTO ration.operation (decided_at, expires_at, stated, price, key, content, shard, allowed, parts)
+        SELECT o_at[c.claim], o_at[c.claim] + p_retention, p_stated[c.claim], c.price, p_operations[c.claim], p_contents[c.claim],
+               p_shard, o_allowed[c.claim], c.parts
+        FROM (SELECT u.claim, max(p_costs[u.of]) AS price,
+                     array_agg(ROW (u.policy, u.version, p_keys[p_cells[u.of]], u.cost, p_priced[u.of], u.admitted, u.remaining,
+                                    u.retry_after, u.reset_after, CASE WHEN u.cost > 0 THEN s.o_marks[p_cells[u.of]] END, u.slot,
+                                    u.slot_expires)::ration.operation_part ORDER BY u.of) AS parts
+              FROM unnest(v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
+                          o_slot_expires, o_cost)
+                   AS u (of, claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost)
+              WHERE u.of > 0 AND p_operations[u.claim] IS NOT NULL
+              GROUP BY u.claim) AS c;
+    END IF;
+    IF v_operating OR (true = ANY (v_pays) AND s.o_places && ARRAY[2, 4, 6, 7] /* the logged ones */) THEN
+        PERFORM ration.commit_durably_v1();
     END IF;
 END $$;
 

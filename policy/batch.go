@@ -42,7 +42,8 @@ type Batch struct {
 	Asks       []Ask
 }
 
-// Hold says what the settling path does about rows that other sessions hold.
+// Hold says what the settling and the general path do about rows that other
+// sessions hold.
 type Hold uint8
 
 // The ways to meet a held row.
@@ -50,10 +51,11 @@ const (
 	HoldWait  Hold = iota // for the holder, up to the call's bound
 	HoldSkip              // not at all: held rows are left out, nothing is inserted
 	HoldAlone             // for a batch of one ask: wait, but only if nobody else waits so for its key
+	HoldTry               // on the general path: as HoldWait, but rows that others write meanwhile are left: again
 )
 
 // String gives the hold's name in SQL.
-func (h Hold) String() string { return [...]string{"wait", "skip", "alone"}[h] }
+func (h Hold) String() string { return [...]string{"wait", "skip", "alone", "try"}[h] }
 
 // AskStatus says what became of one ask.
 type AskStatus uint8

@@ -15,7 +15,7 @@ DECLARE
     v_checks constant int := cardinality(p_claims);
 BEGIN
     -- NULL must never stand for nothing to pay: each condition has to be true, not merely not false.
-    IF (p_generation IS NOT NULL AND p_retention >= 0 AND p_hold IN ('wait', 'skip', 'alone')
+    IF (p_generation IS NOT NULL AND p_retention >= 0 AND p_hold IN ('try', 'wait', 'skip', 'alone')
         AND v_claims BETWEEN 1 AND 1024 AND v_keys <= 1024 AND v_checks <= 1024 AND (v_claims = 1 OR p_hold <> 'alone')
         AND ration.list_v1(p_stated, v_claims) AND 0 <= ALL (p_stated) AND ration.list_v1(p_peeks, v_claims)
         AND cardinality(p_operations) = v_claims AND array_upper(p_operations, 1) = v_claims

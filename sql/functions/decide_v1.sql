@@ -4,19 +4,22 @@
 -- A first look reads every key without locks and decides everything. That stands for claims which an enforced policy denies
 -- and for peeks, unless a claim before them charges one of their keys: they write nothing. What is left has its rows locked.
 -- If these still hold what the first look saw, its decisions stand too; else they are read anew, by a new statement, since
--- one that waited for a lock still sees the other tables as they were, and decided again.
+-- one that waited for a lock still sees the other tables as they were, and decided again. With p_hold 'try' rows are written
+-- where they were seen, without being locked before: nearly always nobody else has written them in between.
 --
 -- Arguments, by claim: p_operations names its operation id, NULL where it has none; p_contents the fingerprint of its
 --        request, p_stated its stated cost, 0 for none; p_peeks whether it only asks.
---        By key: p_policies and p_keys, each key once.
+--        By key: p_policies and p_keys, ascending, each key once.
 --        By check: p_claims the claim (from 1, ascending), p_cells which of p_keys is its key (from 1), p_costs what it asks,
 --        p_priced whether that is the request's own cost, which a settlement replaces. A claim without checks has an
 --        operation id, and is only looked up.
 --        p_retention: how long outcomes of operation ids are kept at least. p_hold: what to do about rows that others hold:
---        'wait' waits for them, until statement_timeout; 'skip' leaves them out and inserts nothing (an uncommitted insert of
---        another session cannot be skipped); 'alone', with one claim, waits, but only if no other call waits so for its keys.
+--        'wait' waits for them, until statement_timeout; 'try' does too, and where one was written since the first look charges
+--        nothing and answers 0 to all that was to be charged: ask again with 'wait'; 'skip' leaves them out and inserts nothing
+--        (an uncommitted insert of another session cannot be skipped); 'alone', with one claim, waits, but only if no other
+--        call waits so for its keys.
 -- Answers: o_stale, true when the policy set in force is not that of p_generation: then nothing was decided. Else by claim
---        o_status: 0 again (a row was deleted meanwhile, or left out by the hold, or the policy changed), 1 decided,
+--        o_status: 0 again (a row was written or deleted meanwhile, or left out by the hold, or the policy changed), 1 decided,
 --        2 replayed, 3 the operation id belongs to another request, 4 another call decides the same operation id at this
 --        moment, 5 another session holds a row of it, 6 no checks and nothing stored; nothing was charged but under 1.
 --        o_allowed, and o_at, the instant of the decision. By part, in the order of claims and checks: o_claim, o_policy,
@@ -26,7 +29,7 @@
 -- Clock: clock_timestamp() before the first look, and again behind the locks where rows changed meanwhile; p_now on a test
 --        clock.
 -- Locks: advisory locks on operation ids, tried and never waited for; then the rows of claims that may be allowed, by
---        decide_lock_v1.
+--        decide_lock_v1, or those that are charged, by decide_write_v1: in the same order, by place and key.
 -- SQLSTATE: RN001 RN002 from ready_v1, RN003 from clock_v1, RN004 from decide_guard_v1, and where p_claims does not ascend;
 --           57014 statement_timeout, with nothing charged.
 CREATE OR REPLACE FUNCTION ration.decide_v1(
@@ -55,6 +58,9 @@ DECLARE
     v_stands    boolean;           -- what was decided stands
     s           record;            -- the keys, as decide_read_v1 gives them
     l           record;            -- the rows, as decide_lock_v1 leaves them
+    v_found     record;            -- the keys, when what was written is taken back
+    v_at        tid[] := array_fill(NULL::tid, ARRAY[v_keys]);        -- by key: where the row is that is written
+    v_wrote     boolean;           -- everything was written without locks before it; NULL: it was not tried
     v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
     v_wanted    boolean[];                                            -- by key: a claim is about to charge it
     v_rows      boolean[] := array_fill(false, ARRAY[v_keys]);        -- by key: its row is locked
@@ -161,13 +167,33 @@ BEGIN
 
         v_stands := true;
         IF true = ANY (v_pends) THEN
-            l := ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_writers);
-            v_stands := l.o_same;
-            v_locked := true;
-        END IF;
-        IF v_stands AND v_locked THEN
+            IF p_hold = 'try' AND array_position(s.o_rows, NULL) IS NULL THEN
+                v_wrote := ration.decide_write_v1(o_now, s.o_rows, s.o_writers, s.o_places, s.o_versions, s.o_room, v_room, s.o_base,
+                                                  s.o_at, s.o_previous, s.o_marks, s.o_logs);
+                IF NOT v_wrote THEN
+                    -- What was written is taken back. The rest is not locked here: it would be out of turn.
+                    v_found := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_wanted, o_now);
+                    FOR i IN 1 .. v_keys LOOP
+                        IF v_found.o_writers[i] = pg_current_xact_id()::xid THEN
+                            v_at[i] := v_found.o_rows[i];
+                        END IF;
+                    END LOOP;
+                    PERFORM ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, s.o_room, s.o_base,
+                                                   s.o_at, s.o_previous, s.o_marks, s.o_logs, true);
+                END IF;
+            ELSE
+                l := ration.decide_lock_v1(p_shard, p_hold, v_wanted, s.o_places, p_policies, p_keys, s.o_writers);
+                v_stands := l.o_same;
+                v_locked := true;
+            END IF;
             FOR i IN 1 .. v_claims LOOP
-                v_tells[i] := v_tells[i] OR v_pends[i];
+                CONTINUE WHEN NOT v_pends[i];
+                IF v_wrote IS FALSE THEN
+                    o_status[i] := 0;
+                    o_allowed[i] := false;
+                ELSE
+                    v_tells[i] := v_stands;
+                END IF;
             END LOOP;
         END IF;
         IF true = ANY (v_tells) THEN
@@ -225,9 +251,17 @@ BEGIN
                        AS u (of, claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost, place)
               ORDER BY u.claim, u.place) AS p;
     END IF;
-    IF true = ANY (v_pays) THEN
-        PERFORM ration.decide_write_v1(o_now, l.o_cells, l.o_rows, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
-                                       s.o_previous, s.o_marks, s.o_logs);
+    IF v_wrote IS NULL AND true = ANY (v_pays) THEN
+        v_at := s.o_rows;
+        IF array_position(v_at, NULL) IS NOT NULL THEN
+            FOR i IN 1 .. cardinality(l.o_cells) LOOP
+                v_at[l.o_cells[i]] := l.o_rows[i];
+            END LOOP;
+        END IF;
+        IF NOT ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
+                                      s.o_previous, s.o_marks, s.o_logs) THEN
+            RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
+        END IF;
         IF 7 = ANY (s.o_places) THEN
             INSERT INTO ration.slot (expires_at, ttl, cost, id, key, shard, policy)
             SELECT u.expires, s.o_spans[p_cells[u.of]], u.cost, u.slot, p_keys[p_cells[u.of]], p_shard, u.policy

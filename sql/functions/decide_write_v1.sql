@@ -1,14 +1,17 @@
 -- decide_write_v1: writes what a decide_v1 call charged: each changed row once.
 --
--- Arguments: p_cells and p_rows are the locked rows (decide_lock_v1); by cell, figures as decide_read_v1 gives them; p_left is
---        what is left of p_room when all is charged. Slots are inserted by decide_v1.
+-- Arguments: by cell, figures as decide_read_v1 gives them; p_left is what is left of p_room when all is charged. p_writers:
+--        who wrote each row last; one that somebody else wrote since, or that is not there any more, is left as it is. NULL: the
+--        rows are locked. p_undo: each row in p_rows is written as decide_read_v1 found it. Slots are inserted by decide_v1.
+-- Answers: whether every row that is charged was written.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
--- Locks: the caller has locked the rows.
--- SQLSTATE: RN004 a key of the call occurs twice, or more was charged than there was room for: a claim asks a key twice.
+-- Locks: the rows that it writes, by place and in the order of cells.
+-- SQLSTATE: RN004 more was charged than there was room for: a claim asks a key twice.
 CREATE OR REPLACE FUNCTION ration.decide_write_v1(
-    p_now bigint, p_cells int[], p_rows tid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
-    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[])
-RETURNS void LANGUAGE plpgsql VOLATILE
+    p_now bigint, p_rows tid[], p_writers xid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
+    p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[],
+    p_undo boolean DEFAULT false)
+RETURNS boolean LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
@@ -17,20 +20,26 @@ SET enable_seqscan = off
 SET enable_memoize = off
 AS $$
 DECLARE
-    v_charged  int;
+    v_changed  int;
     v_over     boolean;
     v_sweeping boolean;
     v_rows     int;
     v_wrote    int := 0;
 BEGIN
-    SELECT count(*) FILTER (WHERE p_places[u.cell] < 7), bool_or(p_left[u.cell] < 0), EXISTS (SELECT FROM ration.sweep)
-    INTO v_charged, v_over, v_sweeping
-    FROM generate_series(1, cardinality(p_left)) AS u (cell) WHERE p_left[u.cell] < p_room[u.cell];
+    SELECT count(*) FILTER (WHERE p_places[i] < 7), bool_or(p_left[i] < 0), EXISTS (SELECT FROM ration.sweep) AND NOT p_undo
+    INTO v_changed, v_over, v_sweeping
+    FROM generate_series(1, cardinality(p_left)) AS i WHERE p_left[i] < p_room[i] OR (p_undo AND p_rows[i] IS NOT NULL);
+    IF v_over THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'more is charged than there is room for: a claim asks a key twice';
+    END IF;
+    IF v_sweeping AND p_writers IS NOT NULL THEN
+        RETURN false;  -- to be counted, rows have to be locked
+    END IF;
     IF v_sweeping THEN
         -- Before they are written: what a row was under its older version is not to be seen behind that.
         PERFORM ration.append_carried_v1(array_agg(t.policy), array_agg(t.version), array_agg(t.now), array_agg(t.clamped))
-        FROM (SELECT u.cell, u.at, p_places[u.cell] AS place, p_versions[u.cell] AS version FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
+        FROM (SELECT p_rows[i] AS at, p_places[i] AS place, p_versions[i] AS version FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_left[i] < p_room[i] OFFSET 0) AS q
         CROSS JOIN LATERAL (
             SELECT f.policy, f.version, q.version AS now, c.o_clamped AS clamped
             FROM ration.bucket_fast AS f, ration.carry_v1(f.policy, f.version, q.version, f.balance, f.at) AS c
@@ -51,9 +60,9 @@ BEGIN
         UPDATE ration.bucket_fast AS t
         SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
             version = p_versions[q.cell], took = 1
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 1 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 1 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
@@ -61,9 +70,9 @@ BEGIN
         UPDATE ration.bucket_durable AS t
         SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
             version = p_versions[q.cell], took = 1
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 2 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 2 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
@@ -71,9 +80,9 @@ BEGIN
         UPDATE ration.window_fast AS t
         SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 3 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 3 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
@@ -81,34 +90,33 @@ BEGIN
         UPDATE ration.window_durable AS t
         SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 4 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 4 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
     IF 5 = ANY (p_places) THEN
         UPDATE ration.log_fast AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 5 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 5 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
     IF 6 = ANY (p_places) THEN
         UPDATE ration.log_durable AS t
-        SET entries = ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]),
+        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
             version = p_versions[q.cell]
-        FROM (SELECT u.cell, u.at FROM unnest(p_cells, p_rows) AS u (cell, at)
-              WHERE p_places[u.cell] = 6 AND p_left[u.cell] < p_room[u.cell] OFFSET 0) AS q
-        WHERE t.ctid = q.at;
+        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+              WHERE p_places[i] = 6 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
         GET DIAGNOSTICS v_rows = ROW_COUNT;
         v_wrote := v_wrote + v_rows;
     END IF;
-    -- Whatever was charged is written, or nothing was.
-    IF v_over OR v_wrote <> v_charged THEN
-        RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
-    END IF;
+    RETURN v_wrote = v_changed;
 END $$;
