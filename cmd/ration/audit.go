@@ -98,11 +98,11 @@ func (p *program) auditListCommand() *cobra.Command {
 	return command
 }
 
-// audit gives at most most rows of the audit, page after page.
-func (a *adminAPI) audit(ctx context.Context, query url.Values, most int) ([]auditRow, error) {
-	query.Set("limit", strconv.Itoa(min(most, auditPageRows)))
+// audit gives at most so many rows of the audit, page after page.
+func (a *adminAPI) audit(ctx context.Context, query url.Values, rows int) ([]auditRow, error) {
+	query.Set("limit", strconv.Itoa(min(rows, auditPageRows)))
 	var all []auditRow
-	for path := "/v1/audit?" + query.Encode(); path != "" && len(all) < most; {
+	for path := "/v1/audit?" + query.Encode(); path != "" && len(all) < rows; {
 		body, header, err := a.call(ctx, http.MethodGet, path, nil, nil)
 		if err != nil {
 			return nil, err
@@ -125,7 +125,7 @@ func (a *adminAPI) audit(ctx context.Context, query url.Values, most int) ([]aud
 			path = next[1]
 		}
 	}
-	return all[:min(most, len(all))], nil
+	return all[:min(rows, len(all))], nil
 }
 
 func (p *program) printAudit(rows []auditRow, asJSON bool) error {

@@ -38,13 +38,17 @@ func TestWhatIsWrongIsFoundAndMended(t *testing.T) {
 		{"grants", doctor.Fault, "GRANT EXECUTE ON FUNCTION ration.take_v1 TO PUBLIC", "everybody may call 1 functions", true, fixed},
 		{"grants", doctor.Fault, "REVOKE EXECUTE ON FUNCTION ration.take_v1 FROM ration_service", "ration_service may not call its functions", false, "GRANT EXECUTE ON FUNCTION ration.take_v1 TO ration_service"},
 		{"audit", doctor.Fault, "ALTER TABLE ration.audit DISABLE TRIGGER audit_chain", "trigger audit_chain of ration.audit is off", true, fixed},
-		{"dead rows", doctor.Warning, "INSERT INTO ration.carried SELECT n, 1, 1, 1 FROM generate_series(1, 12000) AS n; DELETE FROM ration.carried; SELECT pg_stat_force_next_flush()",
-			"ration.carried has 12000 dead rows beside 0 live ones", false, "VACUUM ration.carried; SELECT pg_stat_force_next_flush()"},
+		{
+			"dead rows", doctor.Warning, "INSERT INTO ration.carried SELECT n, 1, 1, 1 FROM generate_series(1, 12000) AS n; DELETE FROM ration.carried; SELECT pg_stat_force_next_flush()",
+			"ration.carried has 12000 dead rows beside 0 live ones", false, "VACUUM ration.carried; SELECT pg_stat_force_next_flush()",
+		},
 		{"schema", doctor.Fault, "UPDATE ration.schema_migrations SET dirty = true", "broke off", false, "UPDATE ration.schema_migrations SET dirty = false"},
 		{"schema", doctor.Note, "UPDATE ration.schema_migrations SET version = version + 1", "of which this program knows", false, "UPDATE ration.schema_migrations SET version = version - 1"},
 		{"schema", doctor.Fault, "UPDATE ration.schema_version SET major = 2", "the schema is version 2.", false, "UPDATE ration.schema_version SET major = 1"},
-		{"losses of fast state", doctor.Note, "INSERT INTO ration.state_loss (found_at, lost_incarnation, new_incarnation, policies_idle, policies_empty) VALUES (1, gen_random_uuid(), gen_random_uuid(), 3, 1)",
-			"lost in a crash 1 times, last at 1970-01-01 00:00:00 (UTC), when 4 fast policies began anew", false, "DELETE FROM ration.state_loss"},
+		{
+			"losses of fast state", doctor.Note, "INSERT INTO ration.state_loss (found_at, lost_incarnation, policies_idle, new_incarnation, policies_empty) VALUES (1, gen_random_uuid(), 3, gen_random_uuid(), 1)",
+			"lost in a crash 1 times, last at 1970-01-01 00:00:00 (UTC), when 4 fast policies began anew", false, "DELETE FROM ration.state_loss",
+		},
 	} {
 		w.exec(test.makes)
 		f := w.expect(config, before, test.check, test.severity, test.says)
