@@ -151,16 +151,20 @@ func TestWhatWasKeptBeforeIsCleanedAndNotShown(t *testing.T) {
 		id := places[i]
 		b.spends(b.install(id, 0, s, 0), 3)
 		other := counts[(i+1)%len(counts)]
-		of, err := b.putBy(id, 1, other, policy.Restart, policy.StartEmpty, second)
-		if err != nil {
+		if _, err := b.putBy(id, 1, other, policy.Restart, policy.StartEmpty, second); err != nil {
 			t.Fatal(err)
 		}
 		if got := shown(); got != 0 {
 			t.Errorf("%s: %d rows are shown of what is kept no more", id, got)
 		}
-		if of, err = b.putBy(id, 2, s, policy.Restart, policy.StartFull, second); err != nil {
+		of, err := b.putBy(id, 2, s, policy.Restart, policy.StartFull, second)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if deleted, err := b.store.Clean(t.Context(), 0, epochMicros+second); err != nil || deleted != 0 {
+			t.Errorf("%s: %d rows cleaned, %v, before a sweep has counted them", id, deleted, err)
+		}
+		b.exec("DELETE FROM ration.sweep") // as if the row had been written behind it
 		if deleted, err := b.store.Clean(t.Context(), 0, epochMicros+second); err != nil || deleted != 1 {
 			t.Errorf("%s: %d rows cleaned, %v, want the one that is kept no more", id, deleted, err)
 		}
