@@ -256,3 +256,23 @@ func TestAWaitOutlivesTheServersTimeouts(t *testing.T) {
 		t.Errorf("%d %s (%v)", response.StatusCode, body, err)
 	}
 }
+
+// Changes of overrides wait as those of policies do; the wait is no attribute
+// of the key.
+func TestAChangeOfAnOverrideWaits(t *testing.T) {
+	t.Parallel()
+	everywhere := fourInstances()
+	everywhere.generation = 5
+	handler := httpapi.NewAdmin(httpapi.AdminConfig{Overrides: stubOverrides{}, Installations: everywhere, Actor: "operator"})
+	const target = "/v1/policies/report-create/overrides?verifiedAccount=A&waitForInstall=5s"
+	set := call(handler, http.MethodPut, target, `{"action":"exempt","reason":"why"}`, "Content-Type", "application/json")
+	if set.Code/100 != 2 || !strings.HasSuffix(set.Body.String(), `,"installed":true}`+"\n") {
+		t.Errorf("set: %d %s", set.Code, set.Body)
+	}
+	if removed := call(handler, http.MethodDelete, target+"&reason=done", ""); removed.Code != http.StatusOK || removed.Body.String() != `{"installed":true}`+"\n" {
+		t.Errorf("removed: %d %s", removed.Code, removed.Body)
+	}
+	if twice := call(handler, http.MethodDelete, target+"&waitForInstall=5s", ""); twice.Code != http.StatusBadRequest {
+		t.Errorf("two waits: %d %s", twice.Code, twice.Body)
+	}
+}

@@ -48,8 +48,8 @@ func (a *admin) beginInstallWait(query url.Values) (*installWait, error) {
 		return nil, nil //nolint:nilnil // no wish is no fault
 	}
 	atMost, err := time.ParseDuration(query.Get(waitForInstall))
-	if err != nil || atMost < installWaitMin || atMost > installWaitMax {
-		return nil, badRequest(fmt.Sprintf("The query parameter %q must be a duration from 1ms to 60s, such as 5s.", waitForInstall))
+	if err != nil || atMost < installWaitMin || atMost > installWaitMax || len(query[waitForInstall]) > 1 {
+		return nil, badRequest(fmt.Sprintf("The query parameter %q must be a duration from 1ms to 60s, such as 5s, once.", waitForInstall))
 	}
 	select {
 	case a.installWaits <- struct{}{}:
@@ -60,6 +60,14 @@ func (a *admin) beginInstallWait(query url.Values) (*installWait, error) {
 			Detail: "Too many callers wait for installations now; nothing was changed.",
 		}
 	}
+}
+
+// cutInstallWait is beginInstallWait where the other parameters name a key: it
+// takes its own out of them.
+func (a *admin) cutInstallWait(query url.Values) (*installWait, error) {
+	wait, err := a.beginInstallWait(query)
+	delete(query, waitForInstall)
+	return wait, err
 }
 
 // end makes room for the next caller.
@@ -82,7 +90,11 @@ func (a *admin) writeChange(w http.ResponseWriter, r *http.Request, wait *instal
 	_ = control.SetWriteDeadline(end) // where there are none, there is none to move
 	_ = control.SetReadDeadline(end)  // it would end the request's context
 	missing, installed := wait.await(r.Context())
-	body = append(bytes.TrimSuffix(bytes.TrimRight(body, "\n"), []byte("}")), `,"installed":`...)
+	body = bytes.TrimSuffix(bytes.TrimRight(body, "\n"), []byte("}"))
+	if len(body) > len("{") {
+		body = append(body, ',')
+	}
+	body = append(body, `"installed":`...)
 	if installed {
 		return a.writeJSON(w, r, status, append(body, "true}\n"...))
 	}

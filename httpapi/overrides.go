@@ -35,6 +35,11 @@ func (a *admin) putOverride(w http.ResponseWriter, r *http.Request) (int, error)
 	if err != nil {
 		return 0, err
 	}
+	wait, err := a.cutInstallWait(query)
+	if err != nil {
+		return 0, err
+	}
+	defer wait.end()
 	values, err := policy.ParseValues(query)
 	if err != nil {
 		return 0, err
@@ -56,7 +61,11 @@ func (a *admin) putOverride(w http.ResponseWriter, r *http.Request) (int, error)
 	if created {
 		status = http.StatusCreated
 	}
-	return a.writeValue(w, r, status, overrideOf(record))
+	set, err := json.Marshal(overrideOf(record))
+	if err != nil {
+		return 0, err
+	}
+	return a.writeChange(w, r, wait, status, append(set, '\n')), nil
 }
 
 // deleteOverride takes the override of the key that the query names away.
@@ -65,6 +74,11 @@ func (a *admin) deleteOverride(w http.ResponseWriter, r *http.Request) (int, err
 	if err != nil {
 		return 0, err
 	}
+	wait, err := a.cutInstallWait(query)
+	if err != nil {
+		return 0, err
+	}
+	defer wait.end()
 	reason, err := cutReason(query)
 	if err != nil {
 		return 0, err
@@ -76,6 +90,9 @@ func (a *admin) deleteOverride(w http.ResponseWriter, r *http.Request) (int, err
 	removal := policy.OverrideRemoval{Author: authorOf(r), PolicyID: id, Values: *values, Reason: reason}
 	if err := a.overrides.RemoveOverride(r.Context(), removal); err != nil {
 		return 0, err
+	}
+	if wait != nil {
+		return a.writeChange(w, r, wait, http.StatusOK, []byte("{}")), nil
 	}
 	a.identify(w, r)
 	w.WriteHeader(http.StatusNoContent)

@@ -37,7 +37,8 @@ func (c *databaseConfig) check(found *faults) {
 
 // serviceConfig is everything of the service but its store.
 type serviceConfig struct {
-	Listen addresses
+	Listen       addresses
+	InstanceName string `env:"RATION_INSTANCE_NAME" help:"what installations call this instance (the machine's name)"`
 
 	DecisionTimeout time.Duration       `env:"RATION_DECISION_TIMEOUT"    envDefault:"50ms"                         help:"bounds a caller's wait for a decision"`
 	CallTimeout     time.Duration       `env:"RATION_CALL_TIMEOUT"        envDefault:"250ms"                        help:"a call of the store without an answer for so long loses its connection"`
@@ -47,7 +48,6 @@ type serviceConfig struct {
 	Retention       time.Duration       `env:"RATION_OPERATION_RETENTION" envDefault:"10m"                          help:"how long what was decided under an operation id is kept and replayed, 1s to 744h"`
 	Jitter          float64             `env:"RATION_JITTER"              envDefault:"0.10"                         help:"share by which Retry-After may be lengthened, 0 to 1"`
 	ResetHeader     httpapi.ResetHeader `env:"RATION_RESET_HEADER"        envDefault:"delta"                        help:"X-RateLimit-Reset: delta, epoch or off"`
-	InstanceName    string              `env:"RATION_INSTANCE_NAME"                                                 help:"what installations call this instance (the machine's name)"`
 	ProblemBase     string              `env:"RATION_PROBLEM_BASE"        envDefault:"https://ration.dev/problems/" help:"start of every problem type"`
 	LogLevel        slog.Level          `env:"RATION_LOG_LEVEL"           envDefault:"info"                         help:"debug, info, warn or error"`
 }
