@@ -79,7 +79,8 @@ type admin struct {
 // store.
 func NewAdmin(config AdminConfig) http.Handler {
 	a := &admin{
-		Site: config.withDefaults(), policies: config.Policies, overrides: config.Overrides, killSwitches: config.KillSwitches, keys: config.Keys, audit: config.Audit,
+		Site: config.withDefaults(), policies: config.Policies, overrides: config.Overrides, killSwitches: config.KillSwitches,
+		keys: config.Keys, audit: config.Audit,
 		installations: config.Installations, installWaits: make(chan struct{}, installWaitsMax), stores: config.Stores, shadows: config.Shadows,
 		explainer: config.Explainer,
 		stopping:  config.Stopping, operators: config.Operators, actor: config.Actor,

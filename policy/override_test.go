@@ -32,11 +32,12 @@ func overridden(id string, mode Mode) *Installed {
 func TestOverridesStandInTheirPolicysPlace(t *testing.T) {
 	t.Parallel()
 	set := Compile(1, []*Installed{overridden("a", Enforce), overridden("b", Shadow), install("c", Spec{Per: []Attribute{User}})})
-	ids := func(policies []*Installed) (ids string) {
+	ids := func(policies []*Installed) string {
+		var ids []string
 		for _, policy := range policies {
-			ids += policy.ID
+			ids = append(ids, policy.ID)
 		}
-		return ids
+		return strings.Join(ids, "")
 	}
 	for _, c := range []struct {
 		account, user                         string
