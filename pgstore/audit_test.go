@@ -134,7 +134,7 @@ func TestTamperingIsFound(t *testing.T) {
 		"emptied":          {"DELETE FROM ration.audit", policy.AuditCut, 1},
 		"one put behind": {
 			"INSERT INTO ration.audit (id, at, actor, action, reason, request_id, previous, hash) SELECT 7, a.at, a.actor, a.action, 'put', '', a.hash, '' FROM ration.audit AS a WHERE id = 6" +
-			rehash + "7", policy.AuditAdded, 7,
+				rehash + "7", policy.AuditAdded, 7,
 		},
 		"headless": {"DELETE FROM ration.audit_head", policy.AuditHeadless, 6},
 	} {

@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rationhq/ration/limiter"
+	"github.com/rationhq/ration/pgstore"
+)
 
 func TestDoctorCommand(t *testing.T) {
 	t.Parallel()
@@ -18,9 +24,10 @@ func TestDoctorCommand(t *testing.T) {
 	if _, err := db.Owner().Exec(t.Context(), "ALTER TABLE ration.bucket_fast SET (autovacuum_enabled = off)"); err != nil {
 		t.Fatal(err)
 	}
+	each := fmt.Sprintf("%d connections each", limiter.Sessions(2)+pgstore.ConnectionsMax())
 	tell(t, environ, []line{
 		{call: "doctor", code: exitFaults, out: "autovacuum is off for ration.bucket_fast"},
 		{call: "doctor", code: exitFaults, out: "mend             ALTER TABLE ration.bucket_fast RESET (autovacuum_enabled);"},
-		{call: "doctor --instances 1000 -o json", code: exitFaults, out: `{"check":"connections","severity":"fault","found":"1000 instances may open 18 connections each`},
+		{call: "doctor --instances 1000 -o json", code: exitFaults, out: `{"check":"connections","severity":"fault","found":"1000 instances may open ` + each},
 	})
 }
