@@ -70,6 +70,10 @@ bench: ## Run the benchmarks (BENCH=pattern, BENCH_TIME=1s or 1x)
 bench-http: ## Measure decisions over HTTP beside the same handler without a store, by wrk (SECONDS_A_TURN=30)
 	loadtest/http.sh $(SECONDS_A_TURN)
 
+.PHONY: bench-sweep
+bench-sweep: ## Measure decisions over HTTP while a reduction is swept on a million buckets (ROWS=1000000, SECONDS_A_TURN=30)
+	loadtest/sweep.sh $(SECONDS_A_TURN)
+
 .PHONY: lint
 lint: ## Check formatting and run the linters
 	go vet ./...
