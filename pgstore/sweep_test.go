@@ -249,13 +249,10 @@ func TestASweepSurvivesALossOfFastState(t *testing.T) {
 	}
 }
 
-// However pieces and calls of every kind mix, each balance that was there
-// before a change is counted once: the audit says what a count of the rows'
-// own changes says.
-func TestSweepsAndDecisionsCountEachBalanceOnce(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	random := newRandom(t)
+// noteSettled has the database note every bucket that is settled under a newer
+// version, whoever does it.
+func (b *bench) noteSettled() {
+	b.Helper()
 	b.exec(`CREATE TABLE public.settled (policy int, version int, clamped boolean)`)
 	b.exec(`CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
 		INSERT INTO public.settled
@@ -264,6 +261,16 @@ func TestSweepsAndDecisionsCountEachBalanceOnce(t *testing.T) {
 	for _, table := range []string{"bucket_fast", "bucket_durable"} {
 		b.exec("CREATE TRIGGER note AFTER UPDATE ON ration." + table + " FOR EACH ROW WHEN (OLD.version < NEW.version) EXECUTE FUNCTION public.note()")
 	}
+}
+
+// However pieces and calls of every kind mix, each balance that was there
+// before a change is counted once: the audit says what a count of the rows'
+// own changes says.
+func TestSweepsAndDecisionsCountEachBalanceOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	random := newRandom(t)
+	b.noteSettled()
 	const keys, changes, turns = 700, 6, 80
 	policies := make([]atomic.Pointer[policy.Installed], 2)
 	setup := b.session()
@@ -345,6 +352,12 @@ func TestSweepsAndDecisionsCountEachBalanceOnce(t *testing.T) {
 		}
 	}
 	b.sweep(now.Load())
+	b.sweptAsNoted()
+}
+
+// sweptAsNoted compares what the audit says of all sweeps with what was noted.
+func (b *bench) sweptAsNoted() {
+	b.Helper()
 	got := scalar[string](b, `SELECT string_agg(format('%s %s: %s %s', policy, version_after, settled, clamped), '; ' ORDER BY policy, version_after)
 		FROM ration.audit WHERE action = 'policy.swept'`)
 	want := scalar[string](b, `SELECT string_agg(format('%s %s: %s %s', p.id, v.version, coalesce(n.settled, 0), coalesce(n.clamped, 0)), '; ' ORDER BY p.id, v.version)
@@ -353,9 +366,9 @@ func TestSweepsAndDecisionsCountEachBalanceOnce(t *testing.T) {
 		           FROM public.settled AS s GROUP BY 1, 2) AS n ON n.policy = v.number AND n.version = v.version
 		WHERE v.version > 1`)
 	if got != want {
-		t.Errorf("the audit says\n%s\nrows were settled\n%s", got, want)
+		b.Errorf("the audit says\n%s\nrows were settled\n%s", got, want)
 	}
-	t.Log(got)
+	b.Log(got)
 }
 
 // Instances share the time that sweeping may take, also where the clock was
