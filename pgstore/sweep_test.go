@@ -263,6 +263,46 @@ func (b *bench) noteSettled() {
 	}
 }
 
+// sweepers runs two sweepers until over is closed.
+func (b *bench) sweepers(over <-chan struct{}, now *atomic.Int64) *sync.WaitGroup {
+	running := new(sync.WaitGroup)
+	for range 2 {
+		running.Go(func() {
+			for !ended(over) {
+				if _, _, err := b.store.Sweep(b.Context(), 1, epochMicros+now.Load()); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return running
+}
+
+// mix makes a call of one kind or the other on random keys, and settles what
+// was decided in the round before: that row may be settled by nobody else yet.
+func (b *bench) mix(
+	session *pgstore.Session, random *rand.Rand, of [2]*policy.Installed, keys uint64, round, turn int, atMicros int64,
+) error {
+	if random.IntN(2) == 0 {
+		batch := b.batch(of[random.IntN(2)], random.Uint64N(keys))
+		batch.NowMicros = epochMicros + atMicros
+		_, err := through(session, batch)
+		return err
+	}
+	claimed := operating(fmt.Sprintf("%d-%d", round, turn), check(of[0], random.Uint64N(keys), 3), check(of[1], random.Uint64N(keys), 3))
+	if _, err := decideClaims(session, b.claims(atMicros, claimed)); err != nil || round == 0 {
+		return err
+	}
+	_, err := b.store.SettleAt(b.Context(), policy.Settlement{
+		Operation: policy.OperationKeyOf("", "", fmt.Sprintf("%d-%d", round-1, turn)), ActualCost: random.Int64N(9),
+	}, epochMicros+atMicros)
+	if known, ok := errors.AsType[*policy.Error](err); ok && known.Code == policy.CodeNotFound {
+		return nil // that turn was of the other kind
+	}
+	return err
+}
+
 // However pieces and calls of every kind mix, each balance that was there
 // before a change is counted once: the audit says what a count of the rows'
 // own changes says.
@@ -282,20 +322,6 @@ func TestSweepsAndDecisionsCountEachBalanceOnce(t *testing.T) {
 	c := b.crew(4)
 	var now atomic.Int64
 	var calls sync.RWMutex // of the version in force: none of them runs on while it is replaced
-	sweepers := func(over <-chan struct{}) *sync.WaitGroup {
-		var running sync.WaitGroup
-		for range 2 {
-			running.Go(func() {
-				for !ended(over) {
-					if _, _, err := b.store.Sweep(t.Context(), 1, epochMicros+now.Load()); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		return &running
-	}
 	capacities := [changes]int64{999, 500, 800, 300, 301, 900}
 	for round := range changes {
 		at := int64(2+10*round) * second
@@ -318,32 +344,13 @@ func TestSweepsAndDecisionsCountEachBalanceOnce(t *testing.T) {
 			t.Errorf("round %d: decisions have appended %d balances, want 8", round, n)
 		}
 		over := make(chan struct{})
-		running := sweepers(over)
+		running := b.sweepers(over, &now)
 		seed := random.Uint64()
 		c.each(turns, func(session *pgstore.Session, turn int) error {
 			calls.RLock()
 			defer calls.RUnlock()
 			random := rand.New(rand.NewPCG(seed, uint64(turn)))
-			of := policies[random.IntN(2)].Load()
-			if random.IntN(2) == 0 {
-				batch := b.batch(of, random.Uint64N(keys))
-				batch.NowMicros = epochMicros + now.Load()
-				_, err := through(session, batch)
-				return err
-			}
-			operation := fmt.Sprintf("%d-%d", round, turn)
-			claimed := operating(operation, check(policies[0].Load(), random.Uint64N(keys), 3), check(policies[1].Load(), random.Uint64N(keys), 3))
-			if _, err := decideClaims(session, b.claims(now.Load(), claimed)); err != nil || round == 0 {
-				return err
-			}
-			// One of the round before: its row may be settled by nobody else yet.
-			_, err := b.store.SettleAt(t.Context(), policy.Settlement{
-				Operation: policy.OperationKeyOf("", "", fmt.Sprintf("%d-%d", round-1, turn)), ActualCost: random.Int64N(9),
-			}, epochMicros+now.Load())
-			if known, ok := errors.AsType[*policy.Error](err); ok && known.Code == policy.CodeNotFound {
-				return nil // that turn was of the other kind
-			}
-			return err
+			return b.mix(session, random, [2]*policy.Installed{policies[0].Load(), policies[1].Load()}, keys, round, turn, now.Load())
 		})
 		close(over)
 		running.Wait()
