@@ -333,6 +333,27 @@ BEGIN
     PERFORM pg_notify('ration_token', '');
 END $$;
 
+-- decide_new_v1: whether every operation id of a decide_v1 call is new, as nearly all are: then there is nothing to replay.
+--
+-- Arguments: p_operations by claim, NULL for none.
+-- Answers: true when no other call decides one of them at this moment and nothing is stored under any.
+-- Units: none. Clock: none.
+-- Locks: tries the advisory lock of each id, and keeps those it gets to the end of the transaction. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.decide_new_v1(p_shard int, p_operations uuid[])
+RETURNS boolean LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_free boolean;
+BEGIN
+    SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(o.id))) INTO v_free
+    FROM unnest(p_operations) AS o (id) WHERE o.id IS NOT NULL;
+    -- By a statement of its own, which sees what the holders before have stored.
+    RETURN v_free AND NOT EXISTS (SELECT FROM ration.operation AS f WHERE f.shard = p_shard AND f.key = ANY (p_operations));
+END $$;
+
 -- drain_v1: takes all that a key's bucket holds out of it, and leaves it as deep in debt as a bucket can be: calls that were
 -- matched before may still meet it, and must not find there what is spent elsewhere from here on.
 --
@@ -2247,7 +2268,7 @@ BEGIN
     o_status := array_fill(0, ARRAY[v_claims]);
     o_allowed := array_fill(false, ARRAY[v_claims]);
     o_at := array_fill(o_now, ARRAY[v_claims]);
-    IF v_operating THEN
+    IF v_operating AND NOT ration.decide_new_v1(p_shard, p_operations) THEN
         SELECT r.o_status, r.o_allowed, r.o_at, r.o_claim, r.o_policy, r.o_version, r.o_admitted, r.o_remaining, r.o_retry_after,
                r.o_reset_after, r.o_slot, r.o_slot_expires, r.o_cost
         INTO o_status, o_allowed, o_at, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
@@ -2431,11 +2452,11 @@ BEGIN
         FROM (SELECT u.claim, max(p_costs[u.of]) AS price,
                      array_agg(ROW (u.policy, u.version, p_keys[p_cells[u.of]], u.cost, p_priced[u.of], u.admitted, u.remaining,
                                     u.retry_after, u.reset_after, CASE WHEN u.cost > 0 THEN s.o_marks[p_cells[u.of]] END, u.slot,
-                                    u.slot_expires)::ration.operation_part ORDER BY u.of) AS parts
-              FROM unnest(v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after, o_slot,
-                          o_slot_expires, o_cost)
-                   AS u (of, claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost)
-              WHERE u.of > 0 AND p_operations[u.claim] IS NOT NULL
+                                    u.slot_expires)::ration.operation_part) AS parts
+              FROM (SELECT * FROM unnest(v_of, o_claim, o_policy, o_version, o_admitted, o_remaining, o_retry_after, o_reset_after,
+                                         o_slot, o_slot_expires, o_cost)
+                             AS f (of, claim, policy, version, admitted, remaining, retry_after, reset_after, slot, slot_expires, cost)
+                    WHERE f.of > 0 AND p_operations[f.claim] IS NOT NULL ORDER BY f.claim, f.of) AS u
               GROUP BY u.claim) AS c;
     END IF;
     IF v_operating OR (true = ANY (v_pays) AND s.o_places && ARRAY[2, 4, 6, 7] /* the logged ones */) THEN
