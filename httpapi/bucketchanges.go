@@ -24,7 +24,7 @@ func (a *admin) resetBucket(w http.ResponseWriter, r *http.Request) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	return a.writeValue(w, r, http.StatusOK, bucketOf(state))
+	return a.writeValue(w, r, bucketOf(state))
 }
 
 // rebased is the JSON of what a part of a rebase did. Whoever asked goes on with
@@ -56,5 +56,5 @@ func (a *admin) rebaseBuckets(w http.ResponseWriter, r *http.Request) (int, erro
 	if next != nil {
 		answer.Next = next.String()
 	}
-	return a.writeValue(w, r, http.StatusOK, answer)
+	return a.writeValue(w, r, answer)
 }

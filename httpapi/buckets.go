@@ -54,7 +54,7 @@ func (a *admin) getBuckets(w http.ResponseWriter, r *http.Request) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	return a.writeValue(w, r, http.StatusOK, bucketOf(state))
+	return a.writeValue(w, r, bucketOf(state))
 }
 
 // isPage says whether parameters name no attribute.
@@ -97,7 +97,7 @@ func (a *admin) listBuckets(w http.ResponseWriter, r *http.Request, id string) (
 		following := url.Values{"policy": {id}, "after": {next.Hex()}, "limit": {strconv.Itoa(limit)}}
 		w.Header().Set("Link", `</v1/buckets?`+following.Encode()+`>; rel="next"`)
 	}
-	return a.writeValue(w, r, http.StatusOK, page)
+	return a.writeValue(w, r, page)
 }
 
 // bucket is the JSON of one key's state.

@@ -75,14 +75,14 @@ func (a *admin) tryPut(w http.ResponseWriter, r *http.Request, put policy.Put) (
 	for _, pointer := range run.Restarts {
 		answer.Restarts = append(answer.Restarts, fragment(pointer))
 	}
-	return a.writeValue(w, r, http.StatusOK, answer)
+	return a.writeValue(w, r, answer)
 }
 
-// writeValue answers with the JSON of a value.
-func (a *admin) writeValue(w http.ResponseWriter, r *http.Request, status int, value any) (int, error) {
+// writeValue answers 200 with the JSON of a value.
+func (a *admin) writeValue(w http.ResponseWriter, r *http.Request, value any) (int, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return 0, err
 	}
-	return a.writeJSON(w, r, status, append(body, '\n')), nil
+	return a.writeJSON(w, r, http.StatusOK, append(body, '\n')), nil
 }

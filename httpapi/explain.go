@@ -105,7 +105,7 @@ func (a *admin) explain(w http.ResponseWriter, r *http.Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return a.writeValue(w, r, http.StatusOK, explanationOf(explained))
+	return a.writeValue(w, r, explanationOf(explained))
 }
 
 func explanationOf(e *policy.Explanation) *explanation {

@@ -40,7 +40,7 @@ func (a *admin) throwKillSwitch(w http.ResponseWriter, r *http.Request) (int, er
 	if err != nil {
 		return 0, err
 	}
-	return a.writeValue(w, r, http.StatusOK, struct {
+	return a.writeValue(w, r, struct {
 		killSwitch
 		Policies int `json:"policies"` // that would be enforced
 	}{killSwitchOf(lies), policies})
@@ -83,7 +83,7 @@ func (a *admin) listKillSwitches(w http.ResponseWriter, r *http.Request) (int, e
 	for i, lies := range switches {
 		page.KillSwitches[i] = killSwitchOf(lies)
 	}
-	return a.writeValue(w, r, http.StatusOK, page)
+	return a.writeValue(w, r, page)
 }
 
 // killSwitch is the JSON of a kill switch.

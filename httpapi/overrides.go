@@ -159,7 +159,7 @@ func (a *admin) listOverrides(w http.ResponseWriter, r *http.Request) (int, erro
 	for i, record := range records {
 		page.Overrides[i] = overrideOf(record)
 	}
-	return a.writeValue(w, r, http.StatusOK, page)
+	return a.writeValue(w, r, page)
 }
 
 // override is the JSON of an override as its operator made it.

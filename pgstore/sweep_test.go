@@ -121,7 +121,7 @@ func TestASecondChangeOvertakesASweep(t *testing.T) {
 			t.Fatalf("more %t, %v", more, err)
 		}
 	}
-	of = b.install("p", 2, shape{capacity: 100}, 3*second)
+	b.install("p", 2, shape{capacity: 100}, 3*second)
 	of = b.install("p", 3, shape{capacity: 100, shadow: true}, 3*second) // of the same figures: no change to sweep for
 	b.expect(session, of, 0, 3*second, 1, 49)
 	b.expect(session, of, 301, 3*second, 1, 49)
@@ -191,7 +191,7 @@ func TestASweepWaitsForNobodyAndForgetsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(t.Context()) //nolint:errcheck // where the test has ended before
+	defer tx.Rollback(t.Context())
 	if _, err := tx.Exec(t.Context(), "SELECT FROM ration.bucket_fast WHERE key = $1::text::uuid FOR UPDATE", hexed(check(of, 5, 1).Key)); err != nil {
 		t.Fatal(err)
 	}

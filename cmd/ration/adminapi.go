@@ -24,11 +24,11 @@ const (
 
 // adminConfig says where the administration listener is, and who asks.
 type adminConfig struct {
-	URL         string `env:"RATION_ADMIN_URL"  envDefault:"http://127.0.0.1:8081" help:"the administration listener"`
-	Token       string `env:"RATION_TOKEN"                                         help:"an operator's token, where the listener wants one"`
-	CA          string `env:"RATION_ADMIN_CA"                                      help:"file of the authorities of the listener's certificate, PEM (the machine's)"`
-	Certificate string `env:"RATION_ADMIN_CERT"                                    help:"file of an operator's client certificate, PEM, in place of a token"`
-	Key         string `env:"RATION_ADMIN_KEY"                                     help:"file of its key"`
+	URL         string `env:"RATION_ADMIN_URL"  envDefault:"http://127.0.0.1:8081"                                                help:"the administration listener"`
+	Token       string `env:"RATION_TOKEN"      help:"an operator's token, where the listener wants one"`
+	CA          string `env:"RATION_ADMIN_CA"   help:"file of the authorities of the listener's certificate, PEM (the machine's)"`
+	Certificate string `env:"RATION_ADMIN_CERT" help:"file of an operator's client certificate, PEM, in place of a token"`
+	Key         string `env:"RATION_ADMIN_KEY"  help:"file of its key"`
 }
 
 // adminAPI calls the administration listener of a service.

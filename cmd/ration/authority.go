@@ -14,16 +14,16 @@ import (
 // authorityConfig says how the callers of `ration serve` prove who they are.
 // Tokens of the store always do.
 type authorityConfig struct {
-	Open        bool   `env:"RATION_OPEN"            envDefault:"false" help:"true: let in whoever reaches the listeners, on loopback only"`
-	Certificate string `env:"RATION_TLS_CERT"                           help:"file of the server's certificate, PEM; without it decisions and administration speak plain HTTP"`
-	Key         string `env:"RATION_TLS_KEY"                            help:"file of its key"`
-	ClientCA    string `env:"RATION_TLS_CLIENT_CA"                      help:"file of the authorities of client certificates, PEM"`
-	Clients     string `env:"RATION_TLS_CLIENTS"                        help:"file that says who has which name in a client certificate, JSON"`
-	Issuer      string `env:"RATION_OIDC_ISSUER"                        help:"URL of the OpenID issuer whose bearer tokens operators may present"`
-	Audience    string `env:"RATION_OIDC_AUDIENCE"                      help:"who its tokens have to be for"`
-	NameClaim   string `env:"RATION_OIDC_NAME_CLAIM" envDefault:"sub"   help:"the claim that names the operator in the audit"`
-	RoleClaim   string `env:"RATION_OIDC_ROLE_CLAIM" envDefault:"roles" help:"the claim that holds the operator's groups"`
-	Roles       string `env:"RATION_OIDC_ROLES"                         help:"what groups may do: group=role,group=role"`
+	Open        bool   `env:"RATION_OPEN"            envDefault:"false"                                                                                     help:"true: let in whoever reaches the listeners, on loopback only"`
+	Certificate string `env:"RATION_TLS_CERT"        help:"file of the server's certificate, PEM; without it decisions and administration speak plain HTTP"`
+	Key         string `env:"RATION_TLS_KEY"         help:"file of its key"`
+	ClientCA    string `env:"RATION_TLS_CLIENT_CA"   help:"file of the authorities of client certificates, PEM"`
+	Clients     string `env:"RATION_TLS_CLIENTS"     help:"file that says who has which name in a client certificate, JSON"`
+	Issuer      string `env:"RATION_OIDC_ISSUER"     help:"URL of the OpenID issuer whose bearer tokens operators may present"`
+	Audience    string `env:"RATION_OIDC_AUDIENCE"   help:"who its tokens have to be for"`
+	NameClaim   string `env:"RATION_OIDC_NAME_CLAIM" envDefault:"sub"                                                                                       help:"the claim that names the operator in the audit"`
+	RoleClaim   string `env:"RATION_OIDC_ROLE_CLAIM" envDefault:"roles"                                                                                     help:"the claim that holds the operator's groups"`
+	Roles       string `env:"RATION_OIDC_ROLES"      help:"what groups may do: group=role,group=role"`
 }
 
 // check notes what cannot be: settings that need each other, and an open
