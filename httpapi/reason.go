@@ -49,8 +49,6 @@ func reasonInfo(reason policy.Reason, code policy.Code) (status int, title strin
 		return http.StatusConflict, "Slots are released, not settled"
 	case policy.ReasonNotFound:
 		return http.StatusNotFound, "Not found"
-	case policy.ReasonNotYet:
-		return http.StatusNotImplemented, "Not built yet"
 	case policy.ReasonVersionConflict:
 		return http.StatusPreconditionFailed, "Another version is in force"
 	case policy.ReasonPolicyBehind:
@@ -99,8 +97,6 @@ func codeInfo(code policy.Code) (status int, title string) {
 		return http.StatusServiceUnavailable, "Unavailable"
 	case policy.CodeOverloaded:
 		return http.StatusServiceUnavailable, "Overloaded"
-	case policy.CodeNotYet:
-		return http.StatusNotImplemented, "Not built yet"
 	case policy.CodeUnauthenticated:
 		return http.StatusUnauthorized, "Who calls is not known"
 	case policy.CodeForbidden:

@@ -15,7 +15,6 @@ const (
 	CodeConflict                    // the state is not the one the caller asked for
 	CodeUnavailable                 // the store gave no answer
 	CodeOverloaded                  // a bound of ours is reached
-	CodeNotYet                      // described, not built yet
 	CodeUnauthenticated             // the caller does not say who it is, or says so in vain
 	CodeForbidden                   // the caller is known and may not do this
 )
@@ -33,7 +32,6 @@ const (
 	ReasonTooManyOverrides    Reason = "too-many-overrides"    // CodeInvalid: a policy, or all of them, have as many as there may be
 	ReasonNoPolicy            Reason = "no-policy"             // CodeNotFound: no policy matches the request
 	ReasonNotFound            Reason = "not-found"             // CodeNotFound: the named thing does not exist
-	ReasonNotYet              Reason = "not-yet"               // CodeNotYet
 	ReasonVersionConflict     Reason = "version-conflict"      // CodeConflict: a policy's version is not the stated one
 	ReasonPolicyBehind        Reason = "policy-behind"         // CodeConflict: the required policy version is not in force yet
 	ReasonPolicyUnnamed       Reason = "policy-unnamed"        // CodeInvalid: a version is required of one of several policies, and which is not said

@@ -8,13 +8,9 @@ const (
 	contentDomain   = "ration.content.v1"
 )
 
-// AnyGateway is whose operation ids all are where nothing tells gateways
-// apart: the name of the zero [Gateway].
-const AnyGateway = ""
-
-// OperationKeyOf names the operation id of a gateway ([AnyGateway] where they
-// are not told apart) and, where there is one, of an account: an id means nothing
-// to anybody else.
+// OperationKeyOf names the operation id of a gateway ("" where they are not told
+// apart) and, where there is one, of an account: an id means nothing to anybody
+// else.
 func OperationKeyOf(gateway, account, operationID string) Key {
 	return fieldsKey(operationDomain, gateway, account, operationID)
 }

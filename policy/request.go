@@ -26,7 +26,7 @@ type Request struct {
 	Peek                 bool   // answer without charging; such a request has no operation id
 	DeadlineMillis       int    // shortens the decision's deadline, 0 when not stated
 
-	Gateway string // whose request it is; not among the members: the listener knows it ([AnyGateway] where it does not)
+	Gateway string // whose request it is; not among the members: the listener knows it ("" where it does not)
 }
 
 // identityMembersSeen are the bits of the members that identify a caller.

@@ -53,6 +53,43 @@ func TestWarningsAreDocumented(t *testing.T) {
 	compareHeadings(t, constants(t, "WarningName"), "warning", "docs/reference/warnings.md")
 }
 
+// vocabulary are the names of the problems' codes and reasons, and of warnings.
+var vocabulary = regexp.MustCompile(`^(Code|[Rr]eason|Warn)[A-Z]\w*$`)
+
+func TestProblemsAndWarningsAreGiven(t *testing.T) {
+	t.Parallel()
+	named, given := map[string]bool{}, map[string]bool{}
+	for _, file := range goFiles(t) {
+		if file.isTest() {
+			continue
+		}
+		handled := map[ast.Node]bool{} // who declares a name, or tells it apart in a switch, does not give it
+		ast.Inspect(file.File, func(node ast.Node) bool {
+			switch node := node.(type) {
+			case *ast.ValueSpec:
+				for _, name := range node.Names {
+					handled[name] = true
+					named[name.Name] = vocabulary.MatchString(name.Name)
+				}
+			case *ast.CaseClause:
+				for _, value := range node.List {
+					handled[value] = true
+				}
+			case *ast.SelectorExpr:
+				handled[node.Sel] = handled[node]
+			case *ast.Ident:
+				given[node.Name] = given[node.Name] || !handled[node]
+			}
+			return true
+		})
+	}
+	for name, isOurs := range named {
+		if isOurs && !given[name] {
+			t.Errorf("nothing gives %s: whoever handles it waits in vain", name)
+		}
+	}
+}
+
 // constants gives the texts of all constants and variables of a type.
 func constants(t *testing.T, typeName string) map[string]bool {
 	t.Helper()
