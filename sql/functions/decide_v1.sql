@@ -58,7 +58,7 @@ DECLARE
     v_stands    boolean;           -- what was decided stands
     s           record;            -- the keys, as decide_read_v1 gives them
     l           record;            -- the rows, as decide_lock_v1 leaves them
-    v_found     record;            -- the keys, when what was written is taken back
+    w           record;            -- the rows, as decide_write_v1 leaves them
     v_at        tid[] := array_fill(NULL::tid, ARRAY[v_keys]);        -- by key: where the row is that is written
     v_wrote     boolean;           -- everything was written without locks before it; NULL: it was not tried
     v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
@@ -168,15 +168,14 @@ BEGIN
         v_stands := true;
         IF true = ANY (v_pends) THEN
             IF p_hold = 'try' AND array_position(s.o_rows, NULL) IS NULL THEN
-                v_wrote := ration.decide_write_v1(o_now, s.o_rows, s.o_writers, s.o_places, s.o_versions, s.o_room, v_room, s.o_base,
-                                                  s.o_at, s.o_previous, s.o_marks, s.o_logs);
+                w := ration.decide_write_v1(o_now, s.o_rows, s.o_writers, s.o_places, s.o_versions, s.o_room, v_room, s.o_base,
+                                            s.o_at, s.o_previous, s.o_marks, s.o_logs);
+                v_wrote := w.o_all;
                 IF NOT v_wrote THEN
-                    -- What was written is taken back. The rest is not locked here: it would be out of turn.
-                    v_found := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_wanted, o_now);
-                    FOR i IN 1 .. v_keys LOOP
-                        IF v_found.o_writers[i] = pg_current_xact_id()::xid THEN
-                            v_at[i] := v_found.o_rows[i];
-                        END IF;
+                    -- What was written is taken back, whatever has changed meanwhile. The rest is not locked here: it would be
+                    -- out of turn.
+                    FOR i IN 1 .. coalesce(cardinality(w.o_cells), 0) LOOP
+                        v_at[w.o_cells[i]] := w.o_rows[i];
                     END LOOP;
                     PERFORM ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, s.o_room, s.o_base,
                                                    s.o_at, s.o_previous, s.o_marks, s.o_logs, true);
@@ -258,8 +257,9 @@ BEGIN
                 v_at[l.o_cells[i]] := l.o_rows[i];
             END LOOP;
         END IF;
-        IF NOT ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
-                                      s.o_previous, s.o_marks, s.o_logs) THEN
+        w := ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
+                                    s.o_previous, s.o_marks, s.o_logs);
+        IF NOT w.o_all THEN
             RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
         END IF;
         IF 7 = ANY (s.o_places) THEN

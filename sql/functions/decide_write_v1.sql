@@ -3,15 +3,15 @@
 -- Arguments: by cell, figures as decide_read_v1 gives them; p_left is what is left of p_room when all is charged. p_writers:
 --        who wrote each row last; one that somebody else wrote since, or that is not there any more, is left as it is. NULL: the
 --        rows are locked. p_undo: each row in p_rows is written as decide_read_v1 found it. Slots are inserted by decide_v1.
--- Answers: whether every row that is charged was written.
+-- Answers: o_all, whether every row that is charged was written; o_cells, those whose rows were, and o_rows, where these are now.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: the rows that it writes, by place and in the order of cells.
 -- SQLSTATE: RN004 more was charged than there was room for: a claim asks a key twice.
 CREATE OR REPLACE FUNCTION ration.decide_write_v1(
     p_now bigint, p_rows tid[], p_writers xid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
     p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[],
-    p_undo boolean DEFAULT false)
-RETURNS boolean LANGUAGE plpgsql VOLATILE
+    p_undo boolean DEFAULT false, OUT o_all boolean, OUT o_cells int[], OUT o_rows tid[])
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
@@ -23,8 +23,6 @@ DECLARE
     v_changed  int;
     v_over     boolean;
     v_sweeping boolean;
-    v_rows     int;
-    v_wrote    int := 0;
 BEGIN
     SELECT count(*) FILTER (WHERE p_places[i] < 7), bool_or(p_left[i] < 0), EXISTS (SELECT FROM ration.sweep) AND NOT p_undo
     INTO v_changed, v_over, v_sweeping
@@ -33,7 +31,8 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'more is charged than there is room for: a claim asks a key twice';
     END IF;
     IF v_sweeping AND p_writers IS NOT NULL THEN
-        RETURN false;  -- to be counted, rows have to be locked
+        o_all := false;  -- to be counted, rows have to be locked
+        RETURN;
     END IF;
     IF v_sweeping THEN
         -- Before they are written: what a row was under its older version is not to be seen behind that.
@@ -57,66 +56,72 @@ BEGIN
             WHERE q.place = 6 AND f.ctid = q.at AND f.version < q.version OFFSET 0) AS t;
     END IF;
     IF 1 = ANY (p_places) THEN
-        UPDATE ration.bucket_fast AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
-            version = p_versions[q.cell], took = 1
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 1 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.bucket_fast AS t
+            SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+                version = p_versions[q.cell], took = 1
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 1 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 2 = ANY (p_places) THEN
-        UPDATE ration.bucket_durable AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
-            version = p_versions[q.cell], took = 1
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 2 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.bucket_durable AS t
+            SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+                version = p_versions[q.cell], took = 1
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 2 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 3 = ANY (p_places) THEN
-        UPDATE ration.window_fast AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 3 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.window_fast AS t
+            SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 3 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 4 = ANY (p_places) THEN
-        UPDATE ration.window_durable AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 4 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.window_durable AS t
+            SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 4 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 5 = ANY (p_places) THEN
-        UPDATE ration.log_fast AS t
-        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
-                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 5 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.log_fast AS t
+            SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                    ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 5 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 6 = ANY (p_places) THEN
-        UPDATE ration.log_durable AS t
-        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
-                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 6 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.log_durable AS t
+            SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                    ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 6 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
-    RETURN v_wrote = v_changed;
+    o_all := coalesce(cardinality(o_cells), 0) = v_changed;
 END $$;
