@@ -42,6 +42,37 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// Whoever starts at the front page reaches every page.
+func TestEveryPageIsReached(t *testing.T) {
+	t.Parallel()
+	reached := map[string]bool{}
+	var follow func(document string)
+	follow = func(document string) {
+		if reached[document] || path.Ext(document) != ".md" {
+			return
+		}
+		reached[document] = true
+		for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, document), ""), -1) {
+			if name, _, _ := strings.Cut(match[1], "#"); name != "" && !strings.Contains(name, "://") {
+				follow(path.Join(path.Dir(document), name))
+			}
+		}
+	}
+	follow("README.md")
+	for _, document := range files(t, ".md") {
+		if !reached[document] {
+			t.Errorf("no link leads from README.md to %s", document)
+		}
+	}
+	// The index has every guide, whatever other pages lead to it.
+	guides := read(t, "docs/guides/README.md")
+	for _, document := range files(t, ".md") {
+		if folder, name := path.Split(document); folder == "docs/guides/" && name != "README.md" && !strings.Contains(guides, "]("+name+")") {
+			t.Errorf("docs/guides/README.md does not name %s", document)
+		}
+	}
+}
+
 // anchors are the fragments by which a document's headings are reached.
 func anchors(markdown string) map[string]bool {
 	found := map[string]bool{}
