@@ -22,14 +22,14 @@ type RebasePlace struct {
 	After Key
 }
 
-// String writes the place as [ParseRebasePlace] reads it.
+// String writes the place as [ParseRebase] reads it.
 func (p RebasePlace) String() string { return strconv.Itoa(p.Table) + "-" + p.After.Hex() }
 
 // RebaseTableLast is the last table of a rebase.
 const RebaseTableLast = 7
 
-// ParseRebasePlace reads what [RebasePlace.String] writes.
-func ParseRebasePlace(text string) (place RebasePlace, err error) {
+// parseRebasePlace reads what [RebasePlace.String] writes.
+func parseRebasePlace(text string) (place RebasePlace, err error) {
 	table, after, _ := strings.Cut(text, "-")
 	place.Table, err = strconv.Atoi(table)
 	if err != nil || place.Table < 0 || place.Table > RebaseTableLast {
@@ -41,7 +41,7 @@ func ParseRebasePlace(text string) (place RebasePlace, err error) {
 
 var rebaseMembers = members[Rebase]{
 	{name: "after", read: func(r *reader, b *Rebase, v jsontext.Value) {
-		place, err := ParseRebasePlace(r.text(v, 1, TextBytesMax))
+		place, err := parseRebasePlace(r.text(v, 1, TextBytesMax))
 		if err != nil {
 			r.fault("must be the next of an answer")
 		}

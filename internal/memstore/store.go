@@ -1,7 +1,6 @@
 // Package memstore is the store in memory: the algorithms, operation ids,
 // settlements and slots of the semantics, read a second time and independently
-// of the stored functions. Tests compare the two answer by answer, and an
-// instance keeps its local limits in it while PostgreSQL is gone.
+// of the stored functions. Tests compare the two answer by answer.
 //
 // To disagree with the stored functions wherever one of the two is wrong, it
 // shares neither code nor method with them. It counts in exact fractions of a
