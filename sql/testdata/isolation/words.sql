@@ -9,7 +9,8 @@ ALTER FUNCTION ration.renew_slot_v1 RESET lock_timeout;
 
 CREATE FUNCTION empty() RETURNS void LANGUAGE sql AS $$
     TRUNCATE ration.policy, ration.policy_version, ration.bucket_fast, ration.bucket_durable, ration.window_fast, ration.window_durable,
-             ration.log_fast, ration.log_durable, ration.slot_parent, ration.slot, ration.operation, ration.state_loss RESTART IDENTITY;
+             ration.log_fast, ration.log_durable, ration.slot_parent, ration.slot, ration.operation, ration.state_loss,
+             ration.override, ration.sweep RESTART IDENTITY;
     UPDATE ration.policy_set SET generation = 1;
 $$;
 
@@ -19,7 +20,7 @@ CREATE FUNCTION policy(capacity bigint, replaces int DEFAULT 0) RETURNS text LAN
     FROM ration.put_policy_v1('p', replaces,
         format('{"durability": "%s", "afterLoss": "idle", "limit": {"capacity": %s, "refillTokens": 1, "refillSeconds": 31536000}}',
                current_setting('script.durability'), capacity)::json,
-        1, 31536000000000, capacity, 'keep', 'script', '', '', 0) AS r
+        1, 31536000000000, capacity, 'keep', NULL, 'script', '', '', '', 0) AS r
 $$;
 
 -- limited installs the policy p of another algorithm, whose window, or how long whose slots live, is 60 seconds.
@@ -28,7 +29,7 @@ CREATE FUNCTION limited(algorithm text, capacity bigint) RETURNS text LANGUAGE s
     FROM ration.put_policy_v1('p', 0,
         format('{"durability": "%s", "limit": {"algorithm": "%s", "limit": %s, "%s": 60}}', current_setting('script.durability'), algorithm,
                capacity, CASE algorithm WHEN 'concurrency' THEN 'ttlSeconds' ELSE 'windowSeconds' END)::json,
-        1, 1, capacity, 'keep', 'script', '', '', 0) AS r
+        1, 1, capacity, 'keep', NULL, 'script', '', '', '', 0) AS r
 $$;
 
 CREATE FUNCTION key(letter text) RETURNS uuid LANGUAGE sql IMMUTABLE
