@@ -354,56 +354,6 @@ BEGIN
     RETURN v_free AND NOT EXISTS (SELECT FROM ration.operation AS f WHERE f.shard = p_shard AND f.key = ANY (p_operations));
 END $$;
 
--- drain_v1: takes all that a key's bucket holds out of it, and leaves it as deep in debt as a bucket can be: calls that were
--- matched before may still meet it, and must not find there what is spent elsewhere from here on.
---
--- Arguments: the number of a token bucket's policy, the key, the instant.
--- Answers: what it held.
--- Units: balances in units of 1/d token of the policy's version in force, microseconds. Clock: none, the instant is given.
--- Locks: the bucket; an absent one is inserted first, as idle. SQLSTATE: 57014 statement_timeout.
-CREATE OR REPLACE FUNCTION ration.drain_v1(p_policy int, p_key uuid, p_at bigint)
-RETURNS bigint LANGUAGE plpgsql VOLATILE
-AS $$
-DECLARE
-    v_policy  constant ration.policy := (SELECT p FROM ration.policy AS p WHERE p.number = p_policy);
-    v_table   constant text          := 'bucket_' || v_policy.durability;
-    v_version int;
-    v_balance bigint;
-    v_at      bigint;
-BEGIN
-    -- Planned anew each time: once in a while, and over either table. Shard 0 is the only one of one server.
-    EXECUTE format('INSERT INTO ration.%I (balance, at, key, shard, policy, version, took)
-                    VALUES ($1, $2, $3, 0, $4, $5, 0) ON CONFLICT DO NOTHING', v_table)
-        USING v_policy.idle_balance, v_policy.idle_at, p_key, p_policy, v_policy.version;
-    EXECUTE format('SELECT FROM ration.%I AS b WHERE b.shard = 0 AND b.key = $1 FOR NO KEY UPDATE', v_table) USING p_key;
-    EXECUTE format('SELECT b.version, b.balance, b.at FROM ration.%I AS b WHERE b.shard = 0 AND b.key = $1', v_table)
-        INTO v_version, v_balance, v_at USING p_key;
-    EXECUTE format('UPDATE ration.%I AS b SET balance = $1, at = $2, version = $3, took = 0 WHERE b.shard = 0 AND b.key = $4', v_table)
-        USING -v_policy.capacity_units, greatest(v_at, p_at), v_policy.version, p_key;
-    RETURN ration.balance_at_v1(p_policy, v_version, v_balance, v_at, p_at);
-END $$;
-
--- open_sweep_v1: begins the sweep of a change: from here on sweep_v1 settles what the policy has kept under older versions.
--- What was being swept for an earlier change of the policy goes on as this sweep; the audit says how far the earlier one came.
---
--- Arguments: the policy and its version that makes the change, both of which are in force in this transaction; the instant of
---        the change.
--- Answers: nothing. Windows and logs that are kept are counted on as they stand: there is nothing to sweep.
--- Units: microseconds. Clock: none, the instant is given.
--- Locks: the policy's sweep. The caller holds the row of ration.policy_set.
--- SQLSTATE: none.
-CREATE OR REPLACE FUNCTION ration.open_sweep_v1(p_policy int, p_version int, p_at bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-    IF EXISTS (SELECT FROM ration.policy AS p JOIN ration.policy_version AS v USING (number)
-               WHERE p.number = p_policy AND v.version = p_version
-                 AND (p.algorithm = 'token_bucket' OR v.balances IN ('reset', 'restart'))) THEN
-        PERFORM ration.close_sweep_v1(p_policy, p_at, format('overtaken by version %s', p_version));
-        INSERT INTO ration.sweep (policy, version, began_at) VALUES (p_policy, p_version, p_at);
-    END IF;
-END $$;
-
 -- carry_v1: carries a balance over policy changes, version by version: earn under the old version up to the instant of
 -- the change, convert by the rule that the change stated, clamp to minus and plus the new capacity, go on from there.
 --
@@ -447,6 +397,59 @@ BEGIN
         o_clamped := o_clamped OR v_converted NOT BETWEEN -r.new_capacity_units AND r.new_capacity_units;
         o_balance := least(r.new_capacity_units, greatest(-r.new_capacity_units, v_converted))::bigint;
     END LOOP;
+END $$;
+
+-- drain_v1: takes all that a key's bucket holds out of it, and leaves it as deep in debt as a bucket can be: calls that were
+-- matched before may still meet it, and must not find there what is spent elsewhere from here on.
+--
+-- Arguments: the number of a token bucket's policy, the key, the instant.
+-- Answers: what it held, and the instant up to which it has earned: one that is ahead of the clock earns nothing until then.
+-- Units: balances in units of 1/d token of the policy's version in force, microseconds. Clock: none, the instant is given.
+-- Locks: the bucket; an absent one is inserted first, as idle. SQLSTATE: 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.drain_v1(p_policy int, p_key uuid, p_at bigint, OUT o_balance bigint, OUT o_at bigint)
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_policy constant ration.policy := (SELECT p FROM ration.policy AS p WHERE p.number = p_policy);
+    v_table  constant text          := 'bucket_' || v_policy.durability;
+    b record;  -- the row
+    c record;  -- what it holds under the version in force
+BEGIN
+    -- Planned anew each time: once in a while, and over either table. Shard 0 is the only one of one server.
+    EXECUTE format('INSERT INTO ration.%I (balance, at, key, shard, policy, version, took)
+                    VALUES ($1, $2, $3, 0, $4, $5, 0) ON CONFLICT DO NOTHING', v_table)
+        USING v_policy.idle_balance, v_policy.idle_at, p_key, p_policy, v_policy.version;
+    EXECUTE format('SELECT FROM ration.%I AS b WHERE b.shard = 0 AND b.key = $1 FOR NO KEY UPDATE', v_table) USING p_key;
+    EXECUTE format('SELECT b.version, b.balance, b.at FROM ration.%I AS b WHERE b.shard = 0 AND b.key = $1', v_table) INTO b USING p_key;
+    c := ration.carry_v1(p_policy, b.version, v_policy.version, b.balance, b.at);
+    o_balance := ration.settled_v1(c.o_balance, c.o_at, p_at, v_policy.n, v_policy.capacity_units);
+    o_at := greatest(c.o_at, p_at);
+    EXECUTE format('UPDATE ration.%I AS b SET balance = $1, at = $2, version = $3, took = 0 WHERE b.shard = 0 AND b.key = $4', v_table)
+        USING -v_policy.capacity_units, o_at, v_policy.version, p_key;
+    IF b.version < v_policy.version THEN
+        PERFORM ration.append_carried_v1(ARRAY[p_policy], ARRAY[b.version], ARRAY[v_policy.version], ARRAY[c.o_clamped]);
+    END IF;
+END $$;
+
+-- open_sweep_v1: begins the sweep of a change: from here on sweep_v1 settles what the policy has kept under older versions.
+-- What was being swept for an earlier change of the policy goes on as this sweep; the audit says how far the earlier one came.
+--
+-- Arguments: the policy and its version that makes the change, both of which are in force in this transaction; the instant of
+--        the change.
+-- Answers: nothing. Windows and logs that are kept are counted on as they stand: there is nothing to sweep.
+-- Units: microseconds. Clock: none, the instant is given.
+-- Locks: the policy's sweep. The caller holds the row of ration.policy_set.
+-- SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.open_sweep_v1(p_policy int, p_version int, p_at bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM ration.policy AS p JOIN ration.policy_version AS v USING (number)
+               WHERE p.number = p_policy AND v.version = p_version
+                 AND (p.algorithm = 'token_bucket' OR v.balances IN ('reset', 'restart'))) THEN
+        PERFORM ration.close_sweep_v1(p_policy, p_at, format('overtaken by version %s', p_version));
+        INSERT INTO ration.sweep (policy, version, began_at) VALUES (p_policy, p_version, p_at);
+    END IF;
 END $$;
 
 -- install_version_v1: puts the next version of a policy in force, the first one where there is none. The one home of what a
@@ -550,44 +553,253 @@ BEGIN
     END IF;
 END $$;
 
--- end_override_v1: takes an override away. What the bucket of another limit holds goes back to the key's own bucket, by keep; the
+-- decide_lock_v1: locks the rows of a decide_v1 call. Absent ones are inserted first, as idle keys; then all are locked in
+-- one ascending pass. Inserting before locking, each in the one order of places and keys, is what keeps calls that meet in
+-- several rows from waiting for each other in a circle.
+--
+-- Arguments: cells are the distinct keys of the call; p_wanted says which to lock; p_places and p_writers are as
+--        decide_read_v1 found them a moment ago. p_hold as in decide_v1.
+-- Answers: o_cells: those whose rows are locked; o_rows: by entry of o_cells, where its row is now, for decide_write_v1. A cell
+--        that is missing is held by another session ('skip'), absent ('skip'), was deleted meanwhile, or all are, when another
+--        call waits for one of the keys ('alone'). o_same: all are locked, and hold what decide_read_v1 found there. Of slots
+--        that is not known: they change without their parent's row.
+-- Units: none. Clock: none.
+-- Locks: 'alone': the transaction's advisory locks on the first 64 bits of the keys, if all are free; then the rows, by place
+--        (state_place_v1) and key. Where that stands among other locks: docs/internals/architecture.md.
+-- SQLSTATE: 57014 statement_timeout.
+CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
+    p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_writers xid[],
+    OUT o_cells int[], OUT o_rows tid[], OUT o_same boolean)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_seqscan = off
+SET enable_memoize = off
+AS $$
+DECLARE
+    v_cells    int[];    -- wanted, ascending by place and key
+    v_places   int[];    -- of these
+    v_absent   int[];    -- places of those without a row
+    v_inserted int := 0;
+    v_rows     int;
+    r          record;
+BEGIN
+    SELECT array_agg(q.cell), array_agg(q.place), array_agg(q.place) FILTER (WHERE q.writer IS NULL)
+    INTO v_cells, v_places, v_absent
+    FROM (SELECT i AS cell, p_places[i] AS place, p_writers[i] AS writer FROM generate_series(1, cardinality(p_keys)) AS i
+          WHERE p_wanted[i] ORDER BY 2, p_keys[i]) AS q;
+    o_same := p_hold <> 'skip' AND NOT 7 = ANY (v_places);
+    IF p_hold = 'skip' THEN
+        SELECT array_agg(q.cell), array_agg(coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got)) INTO o_cells, o_rows
+        FROM (SELECT u.cell, p_places[u.cell] AS place, p_keys[u.cell] AS key FROM unnest(v_cells) WITH ORDINALITY AS u (cell, n)
+              ORDER BY u.n) AS q
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_fast AS t
+                           WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l1 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_durable AS t
+                           WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l2 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_fast AS t
+                           WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l3 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_durable AS t
+                           WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l4 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_fast AS t
+                           WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l5 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_durable AS t
+                           WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l6 ON true
+        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.slot_parent AS t
+                           WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l7 ON true
+        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got) IS NOT NULL;
+        RETURN;
+    END IF;
+    IF p_hold = 'alone' AND NOT (SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[u.cell])))
+                                 FROM unnest(v_cells) AS u (cell)) THEN
+        o_same := false;
+        RETURN;
+    END IF;
+
+    -- A policy whose state has another place since it was read is left out: its call decides nothing.
+    IF 1 = ANY (v_absent) THEN
+        INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
+        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 1 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 1 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 2 = ANY (v_absent) THEN
+        INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
+        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 2 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 2 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 3 = ANY (v_absent) THEN
+        INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 3 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 4 = ANY (v_absent) THEN
+        INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
+        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 4 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 5 = ANY (v_absent) THEN
+        INSERT INTO ration.log_fast (key, shard, policy, version, entries)
+        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 5 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 5 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 6 = ANY (v_absent) THEN
+        INSERT INTO ration.log_durable (key, shard, policy, version, entries)
+        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 6 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 6 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+    IF 7 = ANY (v_absent) THEN
+        INSERT INTO ration.slot_parent (key, shard, policy)
+        SELECT p_keys[u.cell], p_shard, p.number
+        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
+        WHERE p_places[u.cell] = 7 AND p_writers[u.cell] IS NULL
+          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 7 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        v_inserted := v_inserted + v_rows;
+    END IF;
+
+    -- A subquery with a lock of its own cannot be flattened: the sorted cells drive it, so rows are locked ascending.
+    IF 1 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 2 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 3 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 4 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 5 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_fast AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 6 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_durable AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    IF 7 = ANY (v_places) THEN
+        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
+        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 7 ORDER BY 2) AS q
+        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.slot_parent AS t
+                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
+        o_cells := o_cells || r.cells;
+        o_rows := o_rows || r.rows;
+        o_same := o_same AND r.same;
+    END IF;
+    -- Whose rows were inserted by others meanwhile were not seen before.
+    o_same := (o_same AND cardinality(o_cells) = cardinality(v_cells) AND v_inserted = coalesce(cardinality(v_absent), 0)) IS TRUE;
+END $$;
+
+-- end_overrides_v1: takes overrides away. What the bucket of another limit holds goes back to the key's own bucket, by keep; the
 -- policy that held that limit ends.
 --
--- Arguments: the override; whether its policy goes on, so that there is a bucket to give back to; the generation and the
+-- Arguments: the overrides; whether their policies go on, so that there are buckets to give back to; the generation and the
 --        instant of the change.
 -- Units: microseconds. Clock: none, the instant is given.
--- Locks: the bucket of the override, then the key's own. The caller holds the row of ration.policy_set, bumps its generation,
---        and tells the policy's instances.
+-- Locks: the buckets of the overrides and the keys' own, all of them before the first is changed, in the order of decide_lock_v1:
+--        decisions wait for these rows too. The caller holds the row of ration.policy_set, bumps its generation, and tells the
+--        policies' instances.
 -- SQLSTATE: 57014 statement_timeout.
-CREATE OR REPLACE FUNCTION ration.end_override_v1(p_override ration.override, p_goes_on boolean, p_generation bigint, p_at bigint)
+CREATE OR REPLACE FUNCTION ration.end_overrides_v1(p_overrides ration.override[], p_go_on boolean, p_generation bigint, p_at bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_limited ration.policy;
-    v_version ration.policy_version;
-    v_policy  ration.policy;
-    v_balance bigint;
+    v_override ration.override;
+    v_limited  ration.policy;
+    v_version  ration.policy_version;
+    v_policy   ration.policy;
+    v_balance  bigint;
+    b          record;  -- what the override's bucket held
 BEGIN
-    DELETE FROM ration.override AS o WHERE o.number = p_override.number;
-    IF p_override.limited IS NULL THEN
-        RETURN;
+    DELETE FROM ration.override AS f USING unnest(p_overrides) AS o WHERE f.number = o.number;
+    IF p_go_on THEN
+        PERFORM ration.decide_lock_v1(0, 'wait', array_agg(true), array_agg(r.place), array_agg(r.policy), array_agg(r.key),
+                                      array_agg(NULL::xid))
+        FROM (SELECT ration.state_place_v1(p.algorithm, p.strict, p.durability) AS place, p.number AS policy,
+                     ration.bucket_key(p.id, o.attributes) AS key
+              FROM unnest(p_overrides) AS o
+              JOIN ration.policy AS l ON l.number = o.limited AND l.algorithm = 'token_bucket'
+              JOIN ration.policy AS p ON p.number IN (o.policy, o.limited)) AS r
+        HAVING count(*) > 0;
     END IF;
-    SELECT p.* INTO v_limited FROM ration.policy AS p WHERE p.number = p_override.limited;
-    SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.number = p_override.policy;
-    IF p_goes_on AND v_limited.algorithm = 'token_bucket' THEN
-        v_balance := ration.drain_v1(v_limited.number, ration.bucket_key(v_limited.id, p_override.attributes), p_at);
-        v_balance := least(v_policy.capacity_units, greatest(-v_policy.capacity_units, ration.converted_v1(
-            'keep', v_balance, v_limited.d, v_limited.capacity_units, v_policy.d, v_policy.capacity_units)));
-        EXECUTE format('INSERT INTO ration.%I AS b (balance, at, key, shard, policy, version, took)
-                        VALUES ($1, $2, $3, 0, $4, $5, 0)
-                        ON CONFLICT (shard, key) DO UPDATE
-                        SET balance = excluded.balance, at = greatest(b.at, excluded.at), version = excluded.version, took = 0',
-                       'bucket_' || v_policy.durability)
-            USING v_balance, p_at, p_override.key, v_policy.number, v_policy.version;
-    END IF;
-    SELECT v.* INTO v_version FROM ration.policy_version AS v WHERE v.number = v_limited.number AND v.version = v_limited.version;
-    PERFORM ration.install_version_v1(v_limited.id, v_version.content, v_version.n, v_version.d, v_version.capacity, 'keep', NULL,
-                                      true, v_policy.number, p_generation, p_at);
+    FOREACH v_override IN ARRAY coalesce(p_overrides, '{}') LOOP
+        CONTINUE WHEN v_override.limited IS NULL;
+        SELECT p.* INTO v_limited FROM ration.policy AS p WHERE p.number = v_override.limited;
+        SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.number = v_override.policy;
+        IF p_go_on AND v_limited.algorithm = 'token_bucket' THEN
+            b := ration.drain_v1(v_limited.number, ration.bucket_key(v_limited.id, v_override.attributes), p_at);
+            v_balance := least(v_policy.capacity_units, greatest(-v_policy.capacity_units, ration.converted_v1(
+                'keep', b.o_balance, v_limited.d, v_limited.capacity_units, v_policy.d, v_policy.capacity_units)));
+            PERFORM ration.drain_v1(v_policy.number, v_override.key, p_at);
+            EXECUTE format('UPDATE ration.%I AS b SET balance = $1, at = greatest(b.at, $2) WHERE b.shard = 0 AND b.key = $3',
+                           'bucket_' || v_policy.durability)
+                USING v_balance, b.o_at, v_override.key;
+        END IF;
+        SELECT v.* INTO v_version FROM ration.policy_version AS v WHERE v.number = v_limited.number AND v.version = v_limited.version;
+        PERFORM ration.install_version_v1(v_limited.id, v_version.content, v_version.n, v_version.d, v_version.capacity, 'keep', NULL,
+                                          true, v_policy.number, p_generation, p_at);
+    END LOOP;
 END $$;
 
 -- override_content_v1: what the policy that holds an override's limit says: the content of the override's policy, with the
@@ -638,7 +850,7 @@ BEGIN
     IF v_version.deleted THEN
         SELECT array_agg(o ORDER BY o.number), array_agg(ration.override_json_v1(o) ORDER BY o.number) INTO v_overrides, v_shown
         FROM ration.override AS o WHERE o.policy = p_policy;
-        PERFORM ration.end_override_v1(o, false, p_generation, p_at) FROM unnest(v_overrides) AS o;
+        PERFORM ration.end_overrides_v1(v_overrides, false, p_generation, p_at);
         INSERT INTO ration.audit (at, actor, role, action, policy, before, reason, request_id)
         SELECT p_at, p_actor, p_role, 'override.removed', p.id, s.shown, p_reason, p_request_id
         FROM unnest(v_shown) AS s (shown) JOIN ration.policy AS p ON p.number = p_policy;
@@ -820,7 +1032,7 @@ BEGIN
     IF v_overrides IS NULL AND v_prefixes IS NULL THEN
         RETURN 0;
     END IF;
-    PERFORM ration.end_override_v1(o, true, v_generation, v_now) FROM unnest(v_overrides) AS o;
+    PERFORM ration.end_overrides_v1(v_overrides, true, v_generation, v_now);
     UPDATE ration.policy AS p SET generation = v_generation WHERE p.number IN (SELECT o.policy FROM unnest(v_overrides) AS o);
     PERFORM ration.apply_kill_switch_v1(k.prefix, v_generation) FROM unnest(v_prefixes) AS k (prefix);
     UPDATE ration.policy_set SET generation = v_generation;
@@ -887,10 +1099,10 @@ END $$;
 -- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
 -- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
 --        o_places: where its state is kept (state_place_v1); o_rows: where its row is, but for slots; o_writers: the transaction
---        that wrote the row; both NULL where there is none; o_room: what may be charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the
---        tokens that count; o_at: the instant of the balance, the start of the window, the newest entry or expiry;
---        o_previous: what the window before counts; o_marks: the instant under which a window or log keeps a charge of now,
---        the expiry of a slot of now; o_logs: the live entries of logs.
+--        that wrote the row; both NULL where there is none; o_room: what may be charged, in parts of 1/d token; o_base: a
+--        bucket's balance in the same parts, else the tokens that count; o_at: the instant of the balance, the start of the
+--        window, the newest entry or expiry; o_previous: what the window before counts; o_marks: the instant under which a
+--        window or log keeps a charge of now, the expiry of a slot of now; o_logs: the live entries of logs.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: none. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.decide_read_v1(
@@ -1227,9 +1439,10 @@ DECLARE
     v_before  ration.override;
     v_shown   json;             -- v_before, for the audit
     v_from    ration.policy;    -- whose bucket the key has used so far
-    v_balance bigint;           -- what that held
+    v_balance bigint;           -- what that held, under the other limit
     v_limited int;
     v_after   ration.override;
+    b         record;           -- what v_from's bucket held
 BEGIN
     SELECT s.generation + 1 INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
     v_now := ration.clock_v1(p_now);
@@ -1265,7 +1478,7 @@ BEGIN
     IF p_action = 'limit' THEN
         SELECT p.* INTO v_from FROM ration.policy AS p WHERE p.number = coalesce(v_before.limited, v_policy.number);
         IF v_policy.algorithm = 'token_bucket' THEN
-            v_balance := ration.drain_v1(v_from.number, ration.bucket_key(v_from.id, p_attributes), v_now);
+            b := ration.drain_v1(v_from.number, ration.bucket_key(v_from.id, p_attributes), v_now);
         END IF;
         SELECT i.o_number INTO v_limited
         FROM ration.install_version_v1(p_id || '!' || o_number, ration.override_content_v1(v_content, p_limit), p_n, p_d, p_capacity,
@@ -1273,13 +1486,13 @@ BEGIN
         -- It has one key: what an absent row of it stands for is what that one holds.
         IF v_policy.algorithm = 'token_bucket' THEN
             v_balance := least(p_capacity * p_d, greatest(-p_capacity * p_d, ration.converted_v1(
-                'keep', v_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d)));
-            UPDATE ration.policy SET idle_balance = v_balance, idle_at = v_now WHERE number = v_limited;
-            UPDATE ration.policy_version SET idle_balance = v_balance, idle_at = v_now WHERE number = v_limited;
+                'keep', b.o_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d)));
+            UPDATE ration.policy SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
+            UPDATE ration.policy_version SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
         END IF;
     END IF;
     IF v_before.number IS NOT NULL THEN
-        PERFORM ration.end_override_v1(v_before, v_limited IS NULL, o_generation, v_now);
+        PERFORM ration.end_overrides_v1(ARRAY[v_before], v_limited IS NULL, o_generation, v_now);
     END IF;
     INSERT INTO ration.override AS o (number, policy, key, attributes, action, limited, expires_at, actor, reason, created_at, generation)
     OVERRIDING SYSTEM VALUE
@@ -1303,7 +1516,8 @@ END $$;
 --        the first), rows to examine. actor, role, reason and request id are for the audit.
 -- Answers: how many rows were set back, and the last key examined, NULL when the end of the place was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
--- Locks: of place 0 the row of ration.policy_set; else the rows it changes, ascending by key.
+-- Locks: the row of ration.policy_set, which the other places share, so that the policies stay the same; then the rows it
+--        changes, ascending by key.
 -- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.rebase_v1(
     p_place int, p_shard int, p_after uuid, p_rows int,
@@ -1324,6 +1538,7 @@ BEGIN
         UPDATE ration.policy_version SET installed_at = least(installed_at, v_now), idle_at = least(idle_at, v_now)
         WHERE greatest(installed_at, idle_at) > v_now;
     ELSE
+        PERFORM FROM ration.policy_set FOR SHARE;
         s := ration.stretch_v1(v_table, v_key, p_shard, p_after, p_rows);
         v_now := ration.clock_v1(p_now);
         o_last := s.o_last;
@@ -1420,7 +1635,7 @@ BEGIN
     o_generation := o_generation + 1;
     v_now := ration.clock_v1(p_now);
     v_shown := ration.override_json_v1(v_override);
-    PERFORM ration.end_override_v1(v_override, true, o_generation, v_now);
+    PERFORM ration.end_overrides_v1(ARRAY[v_override], true, o_generation, v_now);
     UPDATE ration.policy SET generation = o_generation WHERE number = v_override.policy;
     UPDATE ration.policy_set SET generation = o_generation;
     INSERT INTO ration.audit (at, actor, role, action, policy, before, reason, request_id)
@@ -1469,203 +1684,6 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM ration.shadow_denial AS d WHERE d.policy = p_policy AND d.version = p_version AND d.key = k.key)
     ORDER BY k.place
     LIMIT c_keys_max - (SELECT count(*) FROM ration.shadow_denial AS d WHERE d.policy = p_policy AND d.version = p_version);
-END $$;
-
--- decide_lock_v1: locks the rows of a decide_v1 call. Absent ones are inserted first, as idle keys; then all are locked in
--- one ascending pass. Inserting before locking, each in the one order of places and keys, is what keeps calls that meet in
--- several rows from waiting for each other in a circle.
---
--- Arguments: cells are the distinct keys of the call; p_wanted says which to lock; p_places and p_writers are as
---        decide_read_v1 found them a moment ago. p_hold as in decide_v1.
--- Answers: o_cells: those whose rows are locked, and o_rows, where these are. One that is missing is held by another session ('skip'), absent ('skip'),
---        was deleted meanwhile, or all are, when another call waits for one of the keys ('alone'). o_same: all are locked,
---        and hold what decide_read_v1 found there. Of slots that is not known: they change without their parent's row.
--- Units: none. Clock: none.
--- Locks: 'alone': the transaction's advisory locks on the first 64 bits of the keys, if all are free; then the rows, by place
---        and key.
--- SQLSTATE: 57014 statement_timeout.
-CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
-    p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_writers xid[],
-    OUT o_cells int[], OUT o_rows tid[], OUT o_same boolean)
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET enable_seqscan = off
-SET enable_memoize = off
-AS $$
-DECLARE
-    v_cells    int[];    -- wanted, ascending by place and key
-    v_places   int[];    -- of these
-    v_absent   int[];    -- places of those without a row
-    v_inserted int := 0;
-    v_rows     int;
-    r          record;
-BEGIN
-    SELECT array_agg(q.cell), array_agg(q.place), array_agg(q.place) FILTER (WHERE q.writer IS NULL)
-    INTO v_cells, v_places, v_absent
-    FROM (SELECT i AS cell, p_places[i] AS place, p_writers[i] AS writer FROM generate_series(1, cardinality(p_keys)) AS i
-          WHERE p_wanted[i] ORDER BY 2, p_keys[i]) AS q;
-    o_same := p_hold <> 'skip' AND NOT 7 = ANY (v_places);
-    IF p_hold = 'skip' THEN
-        SELECT array_agg(q.cell), array_agg(coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got)) INTO o_cells, o_rows
-        FROM (SELECT u.cell, p_places[u.cell] AS place, p_keys[u.cell] AS key FROM unnest(v_cells) WITH ORDINALITY AS u (cell, n)
-              ORDER BY u.n) AS q
-        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_fast AS t
-                           WHERE q.place = 1 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l1 ON true
-        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.bucket_durable AS t
-                           WHERE q.place = 2 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l2 ON true
-        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_fast AS t
-                           WHERE q.place = 3 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l3 ON true
-        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.window_durable AS t
-                           WHERE q.place = 4 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l4 ON true
-        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_fast AS t
-                           WHERE q.place = 5 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l5 ON true
-        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.log_durable AS t
-                           WHERE q.place = 6 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l6 ON true
-        LEFT JOIN LATERAL (SELECT t.ctid AS got FROM ration.slot_parent AS t
-                           WHERE q.place = 7 AND t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE SKIP LOCKED) AS l7 ON true
-        WHERE coalesce(l1.got, l2.got, l3.got, l4.got, l5.got, l6.got, l7.got) IS NOT NULL;
-        RETURN;
-    END IF;
-    IF p_hold = 'alone' AND NOT (SELECT bool_and(pg_try_advisory_xact_lock(ration.advisory_key_v1(p_keys[u.cell])))
-                                 FROM unnest(v_cells) AS u (cell)) THEN
-        o_same := false;
-        RETURN;
-    END IF;
-
-    -- A policy whose state has another place since it was read is left out: its call decides nothing.
-    IF 1 = ANY (v_absent) THEN
-        INSERT INTO ration.bucket_fast (balance, at, key, shard, policy, version, took)
-        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
-        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 1 AND p_writers[u.cell] IS NULL
-          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 1 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_inserted := v_inserted + v_rows;
-    END IF;
-    IF 2 = ANY (v_absent) THEN
-        INSERT INTO ration.bucket_durable (balance, at, key, shard, policy, version, took)
-        SELECT p.idle_balance, p.idle_at, p_keys[u.cell], p_shard, p.number, p.version, 0
-        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 2 AND p_writers[u.cell] IS NULL
-          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 2 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_inserted := v_inserted + v_rows;
-    END IF;
-    IF 3 = ANY (v_absent) THEN
-        INSERT INTO ration.window_fast (start, current, previous, key, shard, policy, version)
-        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
-        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 3 AND p_writers[u.cell] IS NULL
-          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 3 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_inserted := v_inserted + v_rows;
-    END IF;
-    IF 4 = ANY (v_absent) THEN
-        INSERT INTO ration.window_durable (start, current, previous, key, shard, policy, version)
-        SELECT ration.window_start_v1(p.idle_at, p.span), p.capacity - p.idle_balance, 0, p_keys[u.cell], p_shard, p.number, p.version
-        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 4 AND p_writers[u.cell] IS NULL
-          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 4 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_inserted := v_inserted + v_rows;
-    END IF;
-    IF 5 = ANY (v_absent) THEN
-        INSERT INTO ration.log_fast (key, shard, policy, version, entries)
-        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
-        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 5 AND p_writers[u.cell] IS NULL
-          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 5 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_inserted := v_inserted + v_rows;
-    END IF;
-    IF 6 = ANY (v_absent) THEN
-        INSERT INTO ration.log_durable (key, shard, policy, version, entries)
-        SELECT p_keys[u.cell], p_shard, p.number, p.version, ration.idle_log_v1(p)
-        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 6 AND p_writers[u.cell] IS NULL
-          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 6 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_inserted := v_inserted + v_rows;
-    END IF;
-    IF 7 = ANY (v_absent) THEN
-        INSERT INTO ration.slot_parent (key, shard, policy)
-        SELECT p_keys[u.cell], p_shard, p.number
-        FROM unnest(v_cells) AS u (cell) JOIN ration.policy AS p ON p.number = p_policies[u.cell]
-        WHERE p_places[u.cell] = 7 AND p_writers[u.cell] IS NULL
-          AND ration.state_place_v1(p.algorithm, p.strict, p.durability) = 7 ORDER BY p_keys[u.cell] ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_inserted := v_inserted + v_rows;
-    END IF;
-
-    -- A subquery with a lock of its own cannot be flattened: the sorted cells drive it, so rows are locked ascending.
-    IF 1 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
-        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 1 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_fast AS t
-                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
-        o_cells := o_cells || r.cells;
-        o_rows := o_rows || r.rows;
-        o_same := o_same AND r.same;
-    END IF;
-    IF 2 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
-        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 2 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.bucket_durable AS t
-                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
-        o_cells := o_cells || r.cells;
-        o_rows := o_rows || r.rows;
-        o_same := o_same AND r.same;
-    END IF;
-    IF 3 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
-        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 3 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_fast AS t
-                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
-        o_cells := o_cells || r.cells;
-        o_rows := o_rows || r.rows;
-        o_same := o_same AND r.same;
-    END IF;
-    IF 4 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
-        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 4 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.window_durable AS t
-                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
-        o_cells := o_cells || r.cells;
-        o_rows := o_rows || r.rows;
-        o_same := o_same AND r.same;
-    END IF;
-    IF 5 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
-        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 5 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_fast AS t
-                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
-        o_cells := o_cells || r.cells;
-        o_rows := o_rows || r.rows;
-        o_same := o_same AND r.same;
-    END IF;
-    IF 6 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
-        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 6 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.log_durable AS t
-                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
-        o_cells := o_cells || r.cells;
-        o_rows := o_rows || r.rows;
-        o_same := o_same AND r.same;
-    END IF;
-    IF 7 = ANY (v_places) THEN
-        SELECT array_agg(q.cell) AS cells, array_agg(held.ctid) AS rows, bool_and((held.xmin = p_writers[q.cell]) IS NOT FALSE) AS same INTO r
-        FROM (SELECT u.cell, p_keys[u.cell] AS key FROM unnest(v_cells) AS u (cell) WHERE p_places[u.cell] = 7 ORDER BY 2) AS q
-        CROSS JOIN LATERAL (SELECT t.ctid, t.xmin FROM ration.slot_parent AS t
-                            WHERE t.shard = p_shard AND t.key = q.key FOR NO KEY UPDATE) AS held;
-        o_cells := o_cells || r.cells;
-        o_rows := o_rows || r.rows;
-        o_same := o_same AND r.same;
-    END IF;
-    -- Whose rows were inserted by others meanwhile were not seen before.
-    o_same := (o_same AND cardinality(o_cells) = cardinality(v_cells) AND v_inserted = coalesce(cardinality(v_absent), 0)) IS TRUE;
 END $$;
 
 -- reset_bucket_v1: makes one key's state full (nothing spent) or empty (all spent) by an operator's word, of whatever
@@ -2056,15 +2074,15 @@ END $$;
 -- Arguments: by cell, figures as decide_read_v1 gives them; p_left is what is left of p_room when all is charged. p_writers:
 --        who wrote each row last; one that somebody else wrote since, or that is not there any more, is left as it is. NULL: the
 --        rows are locked. p_undo: each row in p_rows is written as decide_read_v1 found it. Slots are inserted by decide_v1.
--- Answers: whether every row that is charged was written.
+-- Answers: o_all, whether every row that is charged was written; o_cells, those whose rows were, and o_rows, where these are now.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: the rows that it writes, by place and in the order of cells.
 -- SQLSTATE: RN004 more was charged than there was room for: a claim asks a key twice.
 CREATE OR REPLACE FUNCTION ration.decide_write_v1(
     p_now bigint, p_rows tid[], p_writers xid[], p_places int[], p_versions int[], p_room bigint[], p_left bigint[], p_base bigint[],
     p_at bigint[], p_previous bigint[], p_marks bigint[], p_logs ration.log_entries[],
-    p_undo boolean DEFAULT false)
-RETURNS boolean LANGUAGE plpgsql VOLATILE
+    p_undo boolean DEFAULT false, OUT o_all boolean, OUT o_cells int[], OUT o_rows tid[])
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_hashjoin = off
@@ -2076,8 +2094,6 @@ DECLARE
     v_changed  int;
     v_over     boolean;
     v_sweeping boolean;
-    v_rows     int;
-    v_wrote    int := 0;
 BEGIN
     SELECT count(*) FILTER (WHERE p_places[i] < 7), bool_or(p_left[i] < 0), EXISTS (SELECT FROM ration.sweep) AND NOT p_undo
     INTO v_changed, v_over, v_sweeping
@@ -2086,7 +2102,8 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'more is charged than there is room for: a claim asks a key twice';
     END IF;
     IF v_sweeping AND p_writers IS NOT NULL THEN
-        RETURN false;  -- to be counted, rows have to be locked
+        o_all := false;  -- to be counted, rows have to be locked
+        RETURN;
     END IF;
     IF v_sweeping THEN
         -- Before they are written: what a row was under its older version is not to be seen behind that.
@@ -2110,68 +2127,74 @@ BEGIN
             WHERE q.place = 6 AND f.ctid = q.at AND f.version < q.version OFFSET 0) AS t;
     END IF;
     IF 1 = ANY (p_places) THEN
-        UPDATE ration.bucket_fast AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
-            version = p_versions[q.cell], took = 1
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 1 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.bucket_fast AS t
+            SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+                version = p_versions[q.cell], took = 1
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 1 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 2 = ANY (p_places) THEN
-        UPDATE ration.bucket_durable AS t
-        SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
-            version = p_versions[q.cell], took = 1
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 2 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.bucket_durable AS t
+            SET balance = p_base[q.cell] - (p_room[q.cell] - p_left[q.cell]), at = greatest(p_at[q.cell], p_now),
+                version = p_versions[q.cell], took = 1
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 2 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 3 = ANY (p_places) THEN
-        UPDATE ration.window_fast AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 3 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.window_fast AS t
+            SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 3 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 4 = ANY (p_places) THEN
-        UPDATE ration.window_durable AS t
-        SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 4 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.window_durable AS t
+            SET start = p_at[q.cell], current = p_base[q.cell] + p_room[q.cell] - p_left[q.cell], previous = p_previous[q.cell],
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 4 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 5 = ANY (p_places) THEN
-        UPDATE ration.log_fast AS t
-        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
-                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 5 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.log_fast AS t
+            SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                    ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 5 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
     IF 6 = ANY (p_places) THEN
-        UPDATE ration.log_durable AS t
-        SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
-                ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
-            version = p_versions[q.cell]
-        FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
-              WHERE p_places[i] = 6 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
-        WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer);
-        GET DIAGNOSTICS v_rows = ROW_COUNT;
-        v_wrote := v_wrote + v_rows;
+        WITH wrote AS (
+            UPDATE ration.log_durable AS t
+            SET entries = CASE WHEN p_undo THEN (p_logs[q.cell]).entries ELSE
+                    ration.log_charged_v1((p_logs[q.cell]).entries, p_marks[q.cell], p_room[q.cell] - p_left[q.cell]) END,
+                version = p_versions[q.cell]
+            FROM (SELECT i AS cell, p_rows[i] AS row, p_writers[i] AS writer FROM generate_series(1, cardinality(p_rows)) AS i
+                  WHERE p_places[i] = 6 AND p_rows[i] IS NOT NULL AND (p_undo OR p_left[i] < p_room[i]) OFFSET 0) AS q
+            WHERE t.ctid = q.row AND (q.writer IS NULL OR t.xmin = q.writer)
+            RETURNING q.cell, t.ctid AS row)
+        SELECT o_cells || array_agg(w.cell), o_rows || array_agg(w.row) INTO o_cells, o_rows FROM wrote AS w;
     END IF;
-    RETURN v_wrote = v_changed;
+    o_all := coalesce(cardinality(o_cells), 0) = v_changed;
 END $$;
 
 -- decide_v1: the general path: decides claims, each on any number of policies of any algorithm, all or nothing, in the order
@@ -2234,7 +2257,7 @@ DECLARE
     v_stands    boolean;           -- what was decided stands
     s           record;            -- the keys, as decide_read_v1 gives them
     l           record;            -- the rows, as decide_lock_v1 leaves them
-    v_found     record;            -- the keys, when what was written is taken back
+    w           record;            -- the rows, as decide_write_v1 leaves them
     v_at        tid[] := array_fill(NULL::tid, ARRAY[v_keys]);        -- by key: where the row is that is written
     v_wrote     boolean;           -- everything was written without locks before it; NULL: it was not tried
     v_needed    boolean[] := array_fill(true, ARRAY[v_keys]);         -- by key: this look reads it
@@ -2344,15 +2367,14 @@ BEGIN
         v_stands := true;
         IF true = ANY (v_pends) THEN
             IF p_hold = 'try' AND array_position(s.o_rows, NULL) IS NULL THEN
-                v_wrote := ration.decide_write_v1(o_now, s.o_rows, s.o_writers, s.o_places, s.o_versions, s.o_room, v_room, s.o_base,
-                                                  s.o_at, s.o_previous, s.o_marks, s.o_logs);
+                w := ration.decide_write_v1(o_now, s.o_rows, s.o_writers, s.o_places, s.o_versions, s.o_room, v_room, s.o_base,
+                                            s.o_at, s.o_previous, s.o_marks, s.o_logs);
+                v_wrote := w.o_all;
                 IF NOT v_wrote THEN
-                    -- What was written is taken back. The rest is not locked here: it would be out of turn.
-                    v_found := ration.decide_read_v1(p_shard, p_generation, p_policies, p_keys, v_wanted, o_now);
-                    FOR i IN 1 .. v_keys LOOP
-                        IF v_found.o_writers[i] = pg_current_xact_id()::xid THEN
-                            v_at[i] := v_found.o_rows[i];
-                        END IF;
+                    -- What was written is taken back, whatever has changed meanwhile. The rest is not locked here: it would be
+                    -- out of turn.
+                    FOR i IN 1 .. coalesce(cardinality(w.o_cells), 0) LOOP
+                        v_at[w.o_cells[i]] := w.o_rows[i];
                     END LOOP;
                     PERFORM ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, s.o_room, s.o_base,
                                                    s.o_at, s.o_previous, s.o_marks, s.o_logs, true);
@@ -2434,8 +2456,9 @@ BEGIN
                 v_at[l.o_cells[i]] := l.o_rows[i];
             END LOOP;
         END IF;
-        IF NOT ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
-                                      s.o_previous, s.o_marks, s.o_logs) THEN
+        w := ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, v_room, s.o_base, s.o_at,
+                                    s.o_previous, s.o_marks, s.o_logs);
+        IF NOT w.o_all THEN
             RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'a key occurs twice';
         END IF;
         IF 7 = ANY (s.o_places) THEN

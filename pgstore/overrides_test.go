@@ -140,6 +140,39 @@ func TestAnotherLimitKeepsWhatWasEarned(t *testing.T) {
 	}
 }
 
+// A clock that was set back earns nothing until it is where it was, and no
+// override makes it earn that time twice.
+func TestOverridesEarnNothingBehindTheClock(t *testing.T) {
+	t.Parallel()
+	for _, durability := range []policy.Durability{policy.Fast, policy.Durable} {
+		t.Run(durability.String(), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			s := shape{capacity: 100, tokens: "1", seconds: "1", durability: durability}
+			b.install("p", 0, s, 0)
+			b.spend("A", 100, 100*second)
+			// The clock goes back by 100 s.
+			has := func(what string, atMicros, want int64) {
+				t.Helper()
+				if got := b.left("A", atMicros); got != want {
+					t.Errorf("%s, at %d s: %d left, want %d", what, atMicros/second, got, want)
+				}
+			}
+			b.override("p", "A", b.limitOf(s, 200), 0)
+			has("overridden", 50*second, 0)
+			has("overridden", 110*second, 10)
+			b.override("p", "A", b.limitOf(s, 300), 0)
+			has("overridden again", 50*second, 0)
+			has("overridden again", 110*second, 10)
+			if err := b.removeOverride("p", "A", 0); err != nil {
+				t.Fatal(err)
+			}
+			has("as it was", 50*second, 0)
+			has("as it was", 110*second, 10)
+		})
+	}
+}
+
 // Windows, logs and slots of another limit begin with nothing used, and do not
 // touch what the key has used before.
 func TestAnotherLimitOfOtherAlgorithmsBeginsFull(t *testing.T) {

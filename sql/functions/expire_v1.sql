@@ -29,7 +29,7 @@ BEGIN
     IF v_overrides IS NULL AND v_prefixes IS NULL THEN
         RETURN 0;
     END IF;
-    PERFORM ration.end_override_v1(o, true, v_generation, v_now) FROM unnest(v_overrides) AS o;
+    PERFORM ration.end_overrides_v1(v_overrides, true, v_generation, v_now);
     UPDATE ration.policy AS p SET generation = v_generation WHERE p.number IN (SELECT o.policy FROM unnest(v_overrides) AS o);
     PERFORM ration.apply_kill_switch_v1(k.prefix, v_generation) FROM unnest(v_prefixes) AS k (prefix);
     UPDATE ration.policy_set SET generation = v_generation;

@@ -19,7 +19,7 @@ BEGIN
     IF v_version.deleted THEN
         SELECT array_agg(o ORDER BY o.number), array_agg(ration.override_json_v1(o) ORDER BY o.number) INTO v_overrides, v_shown
         FROM ration.override AS o WHERE o.policy = p_policy;
-        PERFORM ration.end_override_v1(o, false, p_generation, p_at) FROM unnest(v_overrides) AS o;
+        PERFORM ration.end_overrides_v1(v_overrides, false, p_generation, p_at);
         INSERT INTO ration.audit (at, actor, role, action, policy, before, reason, request_id)
         SELECT p_at, p_actor, p_role, 'override.removed', p.id, s.shown, p_reason, p_request_id
         FROM unnest(v_shown) AS s (shown) JOIN ration.policy AS p ON p.number = p_policy;

@@ -31,9 +31,10 @@ DECLARE
     v_before  ration.override;
     v_shown   json;             -- v_before, for the audit
     v_from    ration.policy;    -- whose bucket the key has used so far
-    v_balance bigint;           -- what that held
+    v_balance bigint;           -- what that held, under the other limit
     v_limited int;
     v_after   ration.override;
+    b         record;           -- what v_from's bucket held
 BEGIN
     SELECT s.generation + 1 INTO o_generation FROM ration.policy_set AS s FOR UPDATE;
     v_now := ration.clock_v1(p_now);
@@ -69,7 +70,7 @@ BEGIN
     IF p_action = 'limit' THEN
         SELECT p.* INTO v_from FROM ration.policy AS p WHERE p.number = coalesce(v_before.limited, v_policy.number);
         IF v_policy.algorithm = 'token_bucket' THEN
-            v_balance := ration.drain_v1(v_from.number, ration.bucket_key(v_from.id, p_attributes), v_now);
+            b := ration.drain_v1(v_from.number, ration.bucket_key(v_from.id, p_attributes), v_now);
         END IF;
         SELECT i.o_number INTO v_limited
         FROM ration.install_version_v1(p_id || '!' || o_number, ration.override_content_v1(v_content, p_limit), p_n, p_d, p_capacity,
@@ -77,13 +78,13 @@ BEGIN
         -- It has one key: what an absent row of it stands for is what that one holds.
         IF v_policy.algorithm = 'token_bucket' THEN
             v_balance := least(p_capacity * p_d, greatest(-p_capacity * p_d, ration.converted_v1(
-                'keep', v_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d)));
-            UPDATE ration.policy SET idle_balance = v_balance, idle_at = v_now WHERE number = v_limited;
-            UPDATE ration.policy_version SET idle_balance = v_balance, idle_at = v_now WHERE number = v_limited;
+                'keep', b.o_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d)));
+            UPDATE ration.policy SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
+            UPDATE ration.policy_version SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
         END IF;
     END IF;
     IF v_before.number IS NOT NULL THEN
-        PERFORM ration.end_override_v1(v_before, v_limited IS NULL, o_generation, v_now);
+        PERFORM ration.end_overrides_v1(ARRAY[v_before], v_limited IS NULL, o_generation, v_now);
     END IF;
     INSERT INTO ration.override AS o (number, policy, key, attributes, action, limited, expires_at, actor, reason, created_at, generation)
     OVERRIDING SYSTEM VALUE

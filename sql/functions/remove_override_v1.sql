@@ -38,7 +38,7 @@ BEGIN
     o_generation := o_generation + 1;
     v_now := ration.clock_v1(p_now);
     v_shown := ration.override_json_v1(v_override);
-    PERFORM ration.end_override_v1(v_override, true, o_generation, v_now);
+    PERFORM ration.end_overrides_v1(ARRAY[v_override], true, o_generation, v_now);
     UPDATE ration.policy SET generation = o_generation WHERE number = v_override.policy;
     UPDATE ration.policy_set SET generation = o_generation;
     INSERT INTO ration.audit (at, actor, role, action, policy, before, reason, request_id)
