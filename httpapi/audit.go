@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/rationhq/ration/policy"
 )
@@ -80,7 +78,7 @@ func readAuditQuery(values url.Values) (query policy.AuditQuery, err error) {
 			continue
 		}
 		*into = values.Get(name)
-		if *into == "" || len(*into) > policy.TextBytesMax || !utf8.ValidString(*into) || strings.ContainsRune(*into, 0) {
+		if *into == "" || !isQueryText(*into, policy.TextBytesMax) {
 			return query, badRequest(fmt.Sprintf("The query parameter %q must be text of 1 to %d bytes.", name, policy.TextBytesMax))
 		}
 	}

@@ -95,3 +95,24 @@ func TestWhoChangesAPolicyIsToldToTheStore(t *testing.T) {
 		t.Errorf("the removal: %+v", removal)
 	}
 }
+
+// Whatever a caller writes into a query, the store is not asked to keep what it
+// cannot.
+func TestReasonsOfChangesWithoutABodyAreText(t *testing.T) {
+	t.Parallel()
+	policies := withVersions(t, 3)
+	handler := adminOf(policies)
+	for _, target := range []string{
+		"/v1/policies/report-create?", "/v1/policies/report-create/overrides?verifiedAccount=A&", "/v1/kill-switch?prefix=&",
+	} {
+		for _, reason := range []string{"a%00", "%ff", "%ed%a0%80", strings.Repeat("a", 1001), "a&reason=b"} {
+			answer := call(handler, http.MethodDelete, target+"reason="+reason, "", "If-Match", `"v3"`)
+			if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "reason") {
+				t.Errorf("%sreason=%.9s: %d %s", target, reason, answer.Code, answer.Body)
+			}
+		}
+	}
+	if len(policies.removals) > 0 {
+		t.Errorf("removed: %+v", policies.removals)
+	}
+}

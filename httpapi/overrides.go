@@ -117,8 +117,8 @@ func cutReason(query url.Values) (string, error) {
 	switch {
 	case len(reasons) == 0:
 		return "", nil
-	case len(reasons) > 1 || len(reasons[0]) > reasonBytesMax:
-		return "", badRequest(fmt.Sprintf(`The query parameter "reason" must be at most %d bytes, once.`, reasonBytesMax))
+	case len(reasons) > 1 || !isQueryText(reasons[0], reasonBytesMax):
+		return "", badRequest(fmt.Sprintf(`The query parameter "reason" must be text of at most %d bytes, once.`, reasonBytesMax))
 	}
 	return reasons[0], nil
 }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // readQuery reads query parameters, each at most once, and refuses any beside
@@ -48,4 +50,10 @@ func queryInt(query url.Values, name string, absent, least, most int) (int, erro
 		return 0, badRequest(fmt.Sprintf("The query parameter %q must be a whole number from %d to %d.", name, least, most))
 	}
 	return n, nil
+}
+
+// isQueryText says whether a parameter is text that the store can keep and
+// compare: UTF-8 without NUL, of at most so many bytes.
+func isQueryText(value string, bytesMax int) bool {
+	return len(value) <= bytesMax && utf8.ValidString(value) && strings.IndexByte(value, 0) < 0
 }
