@@ -12,8 +12,10 @@
 //	                   └─▶ claim ─▶ general lane ─ gather ─▶ Decide ─▶ verdicts
 //
 // What is more than one enforced token bucket is a claim on all that the
-// request has to pass, and goes down lanes of its own.
+// request has to pass, and goes down lanes of its own. What overrides exempt or
+// block is answered from the set: the store is not asked.
 //
-// The package declares what it needs of a store ([Session], [Policies]) and
-// holds no arithmetic of balances.
+// The package declares what it needs of a store ([Session], [Policies],
+// [Reports]) and whom it tells of a set in force ([InForce]); it holds no
+// arithmetic of balances.
 package limiter

@@ -9,13 +9,11 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// SQLSTATEs of the stored functions. Nobody parses texts.
+// SQLSTATEs of the stored functions that callers tell apart; every other one of
+// theirs (docs/reference/sql.md) is a fault of ours. Nobody parses texts.
 const (
-	stateIsolation = "RN001" // the session's isolation level is not READ COMMITTED
-	stateLost      = "RN002" // the fast state was lost in a crash
-	stateTestClock = "RN003" // p_now without a test clock
-	stateArguments = "RN004" // arrays that no caller of ours sends
-	stateFigures   = "RN005" // a policy's figures are not those of its content
+	stateLost = "RN002" // the fast state was lost in a crash
+	stateFull = "54000" // create_token_v1 found as many tokens as there may be
 )
 
 // interpret makes what a call ended with into a [*policy.StoreError]; doing
@@ -43,6 +41,12 @@ func storeError(doing string, err error) *policy.StoreError {
 
 // errNoConn is where no connection of a pool was free in time.
 var errNoConn = errors.New("no connection was free within the bound")
+
+// isFull says whether there are as many tokens as there may be.
+func isFull(err error) bool {
+	server, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && server.Code == stateFull
+}
 
 // isHeld says whether a call ran into its bound, and so did nothing.
 func isHeld(err error) bool { return err != nil && fault(err) == policy.StoreHeld }

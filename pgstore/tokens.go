@@ -2,17 +2,12 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rationhq/ration/policy"
 )
-
-// stateFull is where create_token_v1 finds as many tokens as there may be.
-const stateFull = "54000"
 
 // Tokens gives the tokens that let somebody in, and the instant of the store's
 // clock at which they did.
@@ -53,7 +48,7 @@ func (s *Store) CreateToken(ctx context.Context, token policy.Token, life time.D
 			FROM ration.create_token_v1($1, nullif($2, ''), $3::jsonb, $4, nullif($5::bigint, 0), session_user::text, $6) AS r`,
 			token.Caller.Name, token.Caller.Role.String(), scope, token.Hash[:], life.Microseconds(), reason).
 			Scan(&token.ID, &token.CreatedAtMicros, &token.ExpiresAtMicros, &token.CreatedBy)
-		if server, ok := errors.AsType[*pgconn.PgError](err); ok && server.Code == stateFull {
+		if isFull(err) {
 			return &policy.Error{
 				Code: policy.CodeOverloaded, Reason: policy.ReasonOverloaded, Cause: err,
 				Detail: "There are 10,000 tokens that let somebody in: revoke those that nobody uses.",

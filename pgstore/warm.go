@@ -2,9 +2,8 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/rationhq/ration/policy"
 )
 
 // warmUps call each decision function once: a session's first call compiles a
@@ -38,11 +37,7 @@ const warmClaims = `
 func (s *Session) warm(ctx context.Context) error {
 	for _, call := range warmUps {
 		err := s.tryOut(ctx, call)
-		var server *pgconn.PgError
-		if errors.As(err, &server) && server.Code == stateLost {
-			continue // the first real call sees to it
-		}
-		if err != nil {
+		if err != nil && fault(err) != policy.StoreStateLost { // which the first real call sees to
 			return err
 		}
 	}
