@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -94,7 +90,7 @@ func (p *program) auditListCommand() *cobra.Command {
 	flags.StringVar(&of.actor, "actor", "", "only what this `operator` did")
 	flags.StringVar(&of.action, "action", "", "only this `action`, such as policy.changed")
 	flags.BoolVar(&of.oldest, "oldest", false, "the oldest first")
-	flags.IntVar(&of.rows, "rows", auditRowsDefault, "at most `so many`")
+	flags.IntVar(&of.rows, "rows", auditRowsDefault, "at most this `number` of rows")
 	return command
 }
 
@@ -102,41 +98,20 @@ func (p *program) auditListCommand() *cobra.Command {
 func (a *adminAPI) audit(ctx context.Context, query url.Values, rows int) ([]auditRow, error) {
 	query.Set("limit", strconv.Itoa(min(rows, auditPageRows)))
 	var all []auditRow
-	for path := "/v1/audit?" + query.Encode(); path != "" && len(all) < rows; {
-		body, header, err := a.call(ctx, http.MethodGet, path, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Rows []json.RawMessage `json:"rows"`
-		}
-		if err := json.Unmarshal(body, &page); err != nil {
-			return nil, fmt.Errorf("read the service's answer: %w", err)
-		}
-		for _, raw := range page.Rows {
-			row := auditRow{raw: raw}
-			if err := json.Unmarshal(raw, &row); err != nil {
-				return nil, fmt.Errorf("read the service's answer: %w", err)
-			}
-			all = append(all, row)
-		}
-		path = ""
-		if next := nextLink.FindStringSubmatch(header.Get("Link")); next != nil && len(page.Rows) > 0 {
-			path = next[1]
-		}
-	}
-	return all[:min(rows, len(all))], nil
+	err := a.pages(ctx, withQuery("/v1/audit", query), "rows", func(raw json.RawMessage) (more bool, err error) {
+		row := auditRow{raw: raw}
+		err = json.Unmarshal(raw, &row)
+		all = append(all, row)
+		return len(all) < rows, err
+	})
+	return all, err
 }
 
 func (p *program) printAudit(rows []auditRow, asJSON bool) error {
 	if asJSON {
-		all := make([]json.RawMessage, len(rows)) // none is [], not null
-		for i := range rows {
-			all[i] = rows[i].raw
-		}
-		return json.NewEncoder(p.out).Encode(map[string]any{"rows": all})
+		return printAll(p, "rows", rows, func(row *auditRow) json.RawMessage { return row.raw })
 	}
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	fmt.Fprintln(table, "ID\tAT (UTC)\tACTOR\tACTION\tPOLICY\tVERSION\tREASON")
 	for i := range rows {
 		row := &rows[i]
@@ -144,14 +119,4 @@ func (p *program) printAudit(rows []auditRow, asJSON bool) error {
 			row.Policy, row.versions(), oneLine(row.Reason))
 	}
 	return table.Flush()
-}
-
-// oneLine keeps text that others wrote within its line of a table.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
 }

@@ -14,7 +14,7 @@ func TestAuditCommands(t *testing.T) {
 	tell(t, nil, []line{
 		{call: "audit", out: "Check that the audit is as it was written"},
 		{call: "audit verify", code: exitUsage, errs: "RATION_DATABASE_URL is not set"},
-		{call: "audit verify --known 7", code: exitUsage, errs: "not a row and its hash"},
+		{call: "audit verify --known 7", code: exitUsage, errs: "not a row and its whole hash"},
 		{call: "audit verify -o yaml", code: exitUsage, errs: "text or json"},
 		{call: "audit list --rows 0", code: exitUsage, errs: "at least 1"},
 	})
@@ -22,7 +22,7 @@ func TestAuditCommands(t *testing.T) {
 		{call: "audit list", out: "ID  AT (UTC)"},
 		{call: "audit list -o json", out: `{"rows":[]}`},
 		{call: "audit verify", out: "no rows yet"},
-		{call: "audit verify --known 1:ff", code: exitFailed, errs: "row 1 is missing"},
+		{call: "audit verify --known 1:" + strings.Repeat("ff", 32), code: exitFailed, errs: "row 1 is missing"},
 		{call: "policy put search - --create", stdin: slow("search", 10, "")},
 		{call: "policy put search - --if-match v1 --reason dearer", stdin: slow("search", 5, "")},
 		{call: "audit list", out: "policy.changed  search  v1→v2    dearer"},
@@ -64,6 +64,6 @@ func TestAuditCommands(t *testing.T) {
 	}
 	tell(t, environ, []line{
 		{call: "audit verify", out: "2 rows, whole"},
-		{call: "audit verify --known " + known, code: exitFailed, errs: "row 2 is not as it was written"},
+		{call: "audit verify --known " + known, code: exitFailed, errs: "row 2 is not as it was written (changed); the 2 rows are a whole chain, but another one"},
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -32,29 +33,30 @@ type auditKnown struct {
 }
 
 func (p *program) auditVerifyCommand() *cobra.Command {
-	var known, form string
+	var known string
 	command := reads(&cobra.Command{
 		Use:   "verify",
 		Short: "Check that the audit is as it was written",
-		Long: "Walks the chain of the audit's rows in the database RATION_DATABASE_URL, whose role may be ration_reader. Exits 0 when every\n" +
-			"row is as it was written, 1 when one is not, saying which, or when it could not look.\n\n" +
+		Long: "Walks the chain of the audit's rows in the database RATION_DATABASE_URL, whose role may be ration_reader. Exits 0 when\n" +
+			"every row is as it was written, 1 when one is not, saying which, or when it could not look.\n\n" +
 			"Keep what it prints in another system: with --known it also checks that the row printed then has the same hash still,\n" +
 			"which not even somebody who may write everything anew can forge.",
 		Example: "  ration audit verify\n  ration audit verify --known 1204:0f5c…",
 		Args:    cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if form != "text" && form != "json" {
-				return usageError{fmt.Errorf("--output %q: it is text or json", form)}
-			}
-			remembered, err := readKnown(known)
-			if err != nil {
-				return usageError{err}
-			}
-			return p.verifyAudit(command.Context(), remembered, form == "json")
-		},
 	}, databaseConfig{})
+	form := outputFlag(command, "text or json")
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		asJSON, err := form.isJSON()
+		if err != nil {
+			return err
+		}
+		remembered, err := readKnown(known)
+		if err != nil {
+			return usageError{err}
+		}
+		return p.verifyAudit(command.Context(), remembered, asJSON)
+	}
 	command.Flags().StringVar(&known, "known", "", "a `ROW:HASH` that was printed before")
-	command.Flags().StringVarP(&form, "output", "o", "text", "`form` of what is printed: text or json")
 	return command
 }
 
@@ -65,8 +67,8 @@ func readKnown(text string) (auditKnown, error) {
 	number, digits, _ := strings.Cut(text, ":")
 	row, numberErr := strconv.ParseInt(number, 10, 64)
 	hash, hashErr := hex.DecodeString(digits)
-	if numberErr != nil || hashErr != nil || row < 1 || len(hash) == 0 {
-		return auditKnown{}, fmt.Errorf("--known %q is not a row and its hash, as in 1204:0f5c…", text)
+	if numberErr != nil || hashErr != nil || row < 1 || len(hash) != sha256.Size {
+		return auditKnown{}, fmt.Errorf("--known %q is not a row and its whole hash, as verify prints them", text)
 	}
 	return auditKnown{row: row, hash: hash}, nil
 }
@@ -85,26 +87,27 @@ func (p *program) verifyAudit(ctx context.Context, known auditKnown, asJSON bool
 	if err != nil {
 		return err
 	}
-	if chain.Fault == policy.AuditWhole && known.row > 0 {
-		hash, err := store.AuditHash(ctx, known.row)
-		switch missing, ok := errors.AsType[*policy.Error](err); {
-		case ok && missing.Code == policy.CodeNotFound:
-			chain.Fault, chain.Row = policy.AuditCut, known.row
-		case err != nil:
-			return err
-		case !bytes.Equal(hash, known.hash):
-			chain.Fault, chain.Row = policy.AuditChanged, known.row
-		}
+	if chain.Fault != policy.AuditWhole || known.row == 0 {
+		return p.sayChain(&chain, "%d rows before it are whole", asJSON)
 	}
-	return p.sayChain(&chain, asJSON)
+	hash, err := store.AuditHash(ctx, known.row)
+	switch missing, ok := errors.AsType[*policy.Error](err); {
+	case ok && missing.Code == policy.CodeNotFound:
+		chain.Fault, chain.Row = policy.AuditCut, known.row
+	case err != nil:
+		return err
+	case !bytes.Equal(hash, known.hash):
+		chain.Fault, chain.Row = policy.AuditChanged, known.row
+	}
+	return p.sayChain(&chain, "the %d rows are a whole chain, but another one than --known is of", asJSON)
 }
 
-// sayChain prints how the audit was found. That it is not whole is an error.
-func (p *program) sayChain(chain *policy.AuditChain, asJSON bool) error {
+// sayChain prints how the audit was found. That it is not whole is an error,
+// with what there is to say then of how many rows.
+func (p *program) sayChain(chain *policy.AuditChain, rows string, asJSON bool) error {
 	var err error
 	if chain.Fault != policy.AuditWhole {
-		err = fmt.Errorf("the audit is not whole: row %d %s (%s); %d rows before it are whole",
-			chain.Row, auditFaults[chain.Fault], chain.Fault, chain.Rows)
+		err = fmt.Errorf("the audit is not whole: row %d %s (%s); "+rows, chain.Row, auditFaults[chain.Fault], chain.Fault, chain.Rows)
 	}
 	head := fmt.Sprintf("%d:%s", chain.Last, hex.EncodeToString(chain.Hash))
 	if asJSON {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +60,7 @@ func (p *program) bucketShowCommand() *cobra.Command {
 	command := p.overAdmin(&cobra.Command{
 		Use:   "show POLICY [" + keyArguments + "]",
 		Short: "Print what a key has left, or list a policy's keys",
-		Long: "Prints all that is kept of one key: what is left, until when, slots, override. " + keyHelp + "\n" +
+		Long: "Prints all that is kept of one key: what is left, until when, slots, override.\n" + keyHelp + "\n" +
 			"Without attributes it lists stored keys of the policy, by their hashes: which callers they are is not stored.",
 		Example: "  ration bucket show report-create verifiedAccount=A operation=report.create\n  ration bucket show report-create --rows 10",
 		Args:    cobra.MinimumNArgs(1),
@@ -80,7 +79,7 @@ func (p *program) bucketShowCommand() *cobra.Command {
 		}
 		return p.printBucket(&b, asJSON)
 	})
-	command.Flags().IntVar(&rows, "rows", bucketRowsDefault, "at most `so many`, of a list")
+	command.Flags().IntVar(&rows, "rows", bucketRowsDefault, "at most this `number`, of a list")
 	return command
 }
 
@@ -100,13 +99,9 @@ func (p *program) listBuckets(ctx context.Context, api *adminAPI, id string, row
 		return err
 	}
 	if asJSON {
-		raws := make([]json.RawMessage, len(all))
-		for i := range all {
-			raws[i] = all[i].raw
-		}
-		return json.NewEncoder(p.out).Encode(map[string]any{"buckets": raws})
+		return printAll(p, "buckets", all, func(b *bucket) json.RawMessage { return b.raw })
 	}
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	fmt.Fprintln(table, "KEY\tLIMIT\tREMAINING\tRESET (UTC)\tSETTLED\tOVERRIDE")
 	for i := range all {
 		b := &all[i]
@@ -138,16 +133,15 @@ func (b *bucket) settled() string {
 // printBucket prints the state of one key.
 func (p *program) printBucket(b *bucket, asJSON bool) error {
 	if asJSON {
-		_, err := fmt.Fprintf(p.out, "%s\n", b.raw)
-		return err
+		return p.printRaw(b.raw)
 	}
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	line := func(name, format string, arguments ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", arguments...) }
 	line("policy", "%s v%d, %s", b.Policy, b.PolicyVersion, b.Algorithm)
 	line("caller", "%s", cmp.Or(keyText(b.Attributes), "(all)"))
 	line("key", "%s", b.Key)
 	line("left", "%s of %d", b.left(), b.Limit)
-	line("full again", "%s", b.ResetAt.UTC().Format("2006-01-02 15:04:05.000 MST"))
+	line("full again", "%s", b.ResetAt.UTC().Format(time.DateTime+".000 MST"))
 	switch {
 	case !b.Stored:
 		line("stored", "no: it never spent, or is full again")

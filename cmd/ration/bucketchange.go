@@ -16,7 +16,7 @@ func (p *program) bucketResetCommand() *cobra.Command {
 	command := p.overAdmin(&cobra.Command{
 		Use:   "reset POLICY " + keyArguments + " --to full|empty --reason WHY",
 		Short: "Make a key full or empty",
-		Long: "Makes one key full, nothing spent, or empty, all spent, of whatever algorithm, with a row in the audit. " + keyHelp + "\n" +
+		Long: "Makes one key full, nothing spent, or empty, all spent, of whatever algorithm, with a row in the audit.\n" + keyHelp + "\n" +
 			"The live slots of a concurrency key are only ended with --release-slots: the work that holds them goes on.",
 		Example: "  ration bucket reset report-create verifiedAccount=A operation=report.create --to full --reason 'a fault of ours'",
 		Args:    cobra.MinimumNArgs(1),
@@ -45,7 +45,7 @@ func (p *program) bucketResetCommand() *cobra.Command {
 		}
 		return p.printBucket(&b, asJSON)
 	})
-	command.Flags().StringVar(&to, "to", "", "full or empty")
+	command.Flags().StringVar(&to, "to", "", "the `state` to set: full or empty")
 	command.Flags().StringVar(&reason, "reason", "", "`reason` for the audit")
 	command.Flags().BoolVar(&release, "release-slots", false, "end live slots")
 	return command
@@ -57,8 +57,8 @@ func (p *program) bucketRebaseCommand() *cobra.Command {
 		Use:   "rebase --reason WHY",
 		Short: "Set to now what is ahead of the database's clock",
 		Long: "Sets to now what is ahead of the database's clock, as a clock that stepped forward and back leaves it: until the clock\n" +
-			"is there, such a bucket earns nothing and such a window does not end. Everything stored is looked at, piece by piece; each\n" +
-			"piece that changes anything has its row in the audit.",
+			"is there, such a bucket earns nothing and such a window does not end. Everything stored is looked at, piece by piece;\n" +
+			"each piece that changes anything has its row in the audit.",
 		Example: "  ration bucket rebase --reason 'the clock stepped an hour'",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, api *adminAPI, _ []string, asJSON bool) error {

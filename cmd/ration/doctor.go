@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,30 +33,30 @@ func (v verdict) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
 var verdicts = map[doctor.Severity]verdict{doctor.Warning: exitWarnings, doctor.Fault: exitFaults}
 
 func (p *program) doctorCommand() *cobra.Command {
-	var form string
 	config := doctor.Config{Migrations: migrations.Latest()}
 	command := reads(&cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what would bite in production, each with its mend",
-		Long: "Examines the database RATION_DATABASE_URL for what would bite in production: what holds back vacuum, autovacuum, storage,\n" +
-			"commit and standby settings, poolers, the budget of connections, clocks, schema, roles, grants and the audit. Each\n" +
-			"finding comes with its mend. It changes nothing. Run it as a role that was granted pg_monitor, or as the owner.\n\n" +
+		Long: "Examines the database RATION_DATABASE_URL for what would bite in production: what holds back vacuum, autovacuum,\n" +
+			"storage, commit and standby settings, poolers, the budget of connections, clocks, schema, roles, grants and the audit.\n" +
+			"Each finding comes with its mend. It changes nothing. Run it as the owner, or as a role that was granted pg_monitor.\n\n" +
 			"Exit codes: 0 nothing but notes, 1 could not look, 2 called or configured wrongly, 4 warnings, 5 faults.",
 		Example: "  ration doctor\n  ration doctor --instances 6 -o json",
 		Args:    cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if form != "text" && form != "json" {
-				return usageError{fmt.Errorf("--output %q: it is text or json", form)}
-			}
-			if config.Instances < 0 || config.TransactionMax <= 0 {
-				return usageError{fmt.Errorf("--instances %d, --transaction-max %s: neither can be so small", config.Instances, config.TransactionMax)}
-			}
-			return p.doctor(command.Context(), config, form == "json")
-		},
 	}, doctorConfig{})
-	command.Flags().IntVar(&config.Instances, "instances", 0, "`how many` instances are to run, if more than do now")
+	form := outputFlag(command, "text or json")
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		asJSON, err := form.isJSON()
+		if err != nil {
+			return err
+		}
+		if config.Instances < 0 || config.TransactionMax <= 0 {
+			return usageError{fmt.Errorf("--instances %d, --transaction-max %s: neither can be so small", config.Instances, config.TransactionMax)}
+		}
+		return p.doctor(command.Context(), config, asJSON)
+	}
+	command.Flags().IntVar(&config.Instances, "instances", 0, "the `number` of instances that are to run, if more than do now")
 	command.Flags().DurationVar(&config.TransactionMax, "transaction-max", time.Minute, "the `age` from which an open transaction is a finding")
-	command.Flags().StringVarP(&form, "output", "o", "text", "`form` of what is printed: text or json")
 	return command
 }
 
@@ -85,10 +85,31 @@ func (p *program) doctor(ctx context.Context, config doctor.Config, asJSON bool)
 	return err
 }
 
+// broken breaks a text into lines of a terminal.
+func broken(text string) string {
+	const width = 80
+	var lines strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case column == 0:
+		case column+len(" ")+len(word) > width:
+			lines.WriteString("\n  ")
+			column = len("  ")
+		default:
+			lines.WriteByte(' ')
+			column++
+		}
+		lines.WriteString(word)
+		column += len(word)
+	}
+	return lines.String()
+}
+
 // sayFindings prints a report for people: a line for each finding and one for
 // its mend, then what was looked at.
 func (p *program) sayFindings(report *doctor.Report) error {
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	for _, f := range report.Findings {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Severity, f.Check, oneLine(f.Found))
 		if f.Mend != "" {
@@ -98,10 +119,10 @@ func (p *program) sayFindings(report *doctor.Report) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if len(report.Findings) == 0 {
-		_, err := fmt.Fprintf(p.out, "nothing found. Looked at: %s\n", strings.Join(report.Checks, ", "))
-		return err
+	found := "nothing"
+	if n := len(report.Findings); n > 0 {
+		found = strconv.Itoa(n)
 	}
-	_, err := fmt.Fprintf(p.out, "%d found. Looked at: %s\n", len(report.Findings), strings.Join(report.Checks, ", "))
+	_, err := fmt.Fprintln(p.out, broken(found+" found. Looked at: "+strings.Join(report.Checks, ", ")))
 	return err
 }

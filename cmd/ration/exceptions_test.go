@@ -12,14 +12,14 @@ func TestExceptionsAreSetAndTakenAway(t *testing.T) {
 	d := newDesk(t)
 	d.instance.put(t, "search", slow("search", 1, ""), 0)
 	const limit = `{"algorithm":"token_bucket","capacity":400,"refillTokens":1,"refillSeconds":86400}`
-	d.prints(exitDone, "search: verifiedAccount=A is 400, 1 every 86400 s until removed\n",
+	d.prints(exitDone, "search: verifiedAccount=A is 400 at once, 1 every 86400 s until removed\n",
 		"override", "set", "search", "verifiedAccount=A", "--limit", limit, "--reason", "paid for more")
 	d.prints(exitDone, "search: verifiedAccount=B is blocked until TIME\n",
 		"override", "set", "search", "verifiedAccount=B", "--blocked", "--reason", "abuse", "--expires-in", "1h")
 	d.prints(exitDone, `
-CALLER             IS                    UNTIL (UTC)          BY        REASON
-verifiedAccount=A  400, 1 every 86400 s  removed              loopback  paid for more
-verifiedAccount=B  blocked               TIME  loopback  abuse
+CALLER             IS                            UNTIL (UTC)          BY        REASON
+verifiedAccount=A  400 at once, 1 every 86400 s  removed              loopback  paid for more
+verifiedAccount=B  blocked                       TIME  loopback  abuse
 `, "override", "list", "search")
 	if a := d.instance.mustAsk(t, request("search", "B")); a.Allowed {
 		t.Error("a blocked caller is allowed")
@@ -47,11 +47,15 @@ func TestTheKillSwitch(t *testing.T) {
 	for range 2 {
 		d.instance.mustAsk(t, request("search", "A"))
 	}
-	d.prints(exitDone, "1 policies deny nobody until TIME UTC\n", "kill-switch", "throw", "sea", "--for", "10m", "--reason", "by mistake")
+	d.prints(exitDone, "policies that deny nobody until TIME UTC: 1\n", "kill-switch", "throw", "sea", "--for", "10m", "--reason", "by mistake")
 	d.prints(exitDone, `
 PREFIX  UNTIL (UTC)          BY        REASON
 sea     TIME  loopback  by mistake
 `, "kill-switch", "list")
+	d.prints(exitDone, `
+ID      VERSION  LIMIT                       PER      MODE
+search  v1       1 at once, 1 every 86400 s  account  shadow (kill switch)
+`, "policy", "list")
 	if a := d.instance.mustAsk(t, request("search", "A")); !a.Allowed {
 		t.Error("a policy under a kill switch denies")
 	}
@@ -65,7 +69,7 @@ sea     TIME  loopback  by mistake
 		{call: "kill-switch list -o json", out: `{"killSwitches":[]}`},
 		{call: "policy explain verifiedAccount=A operation=search", out: "denied"},
 		{call: "policy explain verifiedAccount=A operation=other", out: "not decided, no-policy"},
-		{call: "policy explain verifiedAccount=A operation=other", out: "search does not match: its operations are search, not other"},
+		{call: "policy explain verifiedAccount=A operation=other", out: "search does not match: it takes operations search, not other"},
 		{call: "policy installations search", out: "alive  yes"},
 		{call: "policy shadow-report search", out: "search v1: of "},
 		{call: "policy shadow-report search --version first", code: exitUsage, errs: "not a version"},

@@ -12,7 +12,7 @@ import (
 const keyArguments = "NAME=VALUE…"
 
 // keyHelp explains them.
-const keyHelp = "A key is named by the attributes of its policy's `per`, as requests have them: verifiedAccount=A operation=report.create."
+const keyHelp = "A key is named by the attributes of its policy's `per`, as requests have them: verifiedAccount=A operation=search."
 
 // readKey reads the attributes that name a key. Which of them it takes is for
 // the service to say.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,8 +20,8 @@ func (p *program) killSwitchCommand() *cobra.Command {
 		&cobra.Command{
 			Use:   "kill-switch",
 			Short: "Have enforced policies deny nobody for a while",
-			Long: "Makes the enforced policies whose ids begin with a prefix shadows for a while: they count and deny nobody. For the\n" +
-				"moment when a limit hurts more than it helps.",
+			Long: "Makes the enforced policies whose ids begin with a prefix shadows for a while: they count and deny nobody. For\n" +
+				"the moment when a limit hurts more than it helps.",
 		},
 		p.killSwitchThrowCommand(), p.killSwitchTakeBackCommand(), p.killSwitchListCommand(),
 	)
@@ -75,10 +74,9 @@ func (p *program) killSwitchThrowCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", raw)
-			return err
+			return p.printRaw(raw)
 		}
-		_, err = fmt.Fprintf(p.out, "%d policies deny nobody until %s UTC\n", thrown.Policies, thrown.ExpiresAt.UTC().Format(time.DateTime))
+		_, err = fmt.Fprintf(p.out, "policies that deny nobody until %[2]s UTC: %[1]d\n", thrown.Policies, thrown.ExpiresAt.UTC().Format(time.DateTime))
 		return err
 	})
 	command.Flags().BoolVar(&all, "all", false, "all policies")
@@ -129,10 +127,9 @@ func (p *program) killSwitchListCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", raw)
-			return err
+			return p.printRaw(raw)
 		}
-		table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+		table := p.table()
 		fmt.Fprintln(table, "PREFIX\tUNTIL (UTC)\tBY\tREASON")
 		for _, one := range page.KillSwitches {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", cmp.Or(one.Prefix, "(all)"), one.ExpiresAt.UTC().Format(time.DateTime), oneLine(one.Actor), oneLine(one.Reason))

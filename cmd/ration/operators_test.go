@@ -70,7 +70,7 @@ func TestAChangeIsTriedMadeAndTakenBack(t *testing.T) {
 search v1 would become v2
   ~ /limit/capacity  10 → 5
   + /description     "dearer"
-  balances: keep; of 1 live ones 1 would be clamped, and 0 that could pay for a call now could not any more
+  balances: keep; 1 live, 1 would be clamped, 0 could no longer pay for a call
 `
 	d.prints(exitDone, changes, "policy", "diff", search)
 	d.prints(exitDiffers, changes, "policy", "diff", search, "--exit-code")
@@ -86,17 +86,17 @@ search v1 would become v2
 search v2 would become v3
   - /description     "dearer"
   ~ /limit/capacity  5 → 10
-  balances: reset; of 1 live ones 0 would be clamped, and 0 that could pay for a call now could not any more
+  balances: reset; 1 live, 0 would be clamped, 0 could no longer pay for a call
 `, "policy", "rollback", "search", "v1", "--if-match", "v2", "--balances", "reset", "--dry-run")
 	d.prints(exitDone, "search v3 is in force, after v2\n", "policy", "rollback", "search", "v1", "--if-match", "v2")
 	d.prints(exitFailed, "", "policy", "delete", "search", "--if-match", "v2")
-	d.prints(exitDone, "search is deleted, v4 says so\n", "policy", "delete", "search", "--if-match", "v3", "--reason", "gone")
+	d.prints(exitDone, "search is deleted, by v4\n", "policy", "delete", "search", "--if-match", "v3", "--reason", "gone")
 	d.prints(exitDone, `
-VERSION  INSTALLED (UTC)      ALGORITHM     LIMIT                MODE
-v1       TIME  token_bucket  10, 1 every 86400 s  enforce
-v2       TIME  token_bucket  5, 1 every 86400 s   enforce
-v3       TIME  token_bucket  10, 1 every 86400 s  enforce
-v4       TIME  token_bucket  10, 1 every 86400 s  deleted
+VERSION  INSTALLED (UTC)      LIMIT                        MODE
+v1       TIME  10 at once, 1 every 86400 s  enforce
+v2       TIME  5 at once, 1 every 86400 s   enforce
+v3       TIME  10 at once, 1 every 86400 s  enforce
+v4       TIME  10 at once, 1 every 86400 s  deleted
 `, "policy", "history", "search")
 
 	// Versions go on, and what was kept is not taken up again in silence.
@@ -162,7 +162,7 @@ func TestAFolderOfPoliciesIsApplied(t *testing.T) {
 	d.prints(exitDone, `
 change a v1
   ~ /limit/capacity  1 → 3
-  balances: keep; of 0 live ones 0 would be clamped, and 0 that could pay for a call now could not any more
+  balances: keep; 0 live, 0 would be clamped, 0 could no longer pay for a call
 delete other v1
 0 to create, 1 to change, 1 to delete, 1 unchanged
 a v2 changed

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func (p *program) overrideSetCommand() *cobra.Command {
 	command := p.overAdmin(&cobra.Command{
 		Use:   "set POLICY " + keyArguments + " (--limit JSON | --exempt | --blocked) --reason WHY",
 		Short: "Make an exception for a key, in place of the one it has",
-		Long:  "Gives one key another limit of the same kind, exempts it from the policy, or blocks it. " + keyHelp,
+		Long:  "Gives one key another limit of the same kind, exempts it from the policy, or blocks it.\n" + keyHelp,
 		Example: `  ration override set report-create verifiedAccount=A operation=report.create --reason 'paid for more' \` + "\n" +
 			`    --limit '{"algorithm":"token_bucket","capacity":400,"refillTokens":200,"refillSeconds":1}' --expires-in 720h` + "\n" +
 			"  ration override set login-ip ip=192.0.2.1 --blocked --reason 'guesses passwords'",
@@ -88,8 +87,7 @@ func (p *program) overrideSetCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", o.raw)
-			return err
+			return p.printRaw(o.raw)
 		}
 		_, err = fmt.Fprintf(p.out, "%s: %s is %s until %s\n", arguments[0], keyText(o.Attributes), o.what(), o.until())
 		return err
@@ -143,7 +141,7 @@ func (p *program) overrideRemoveCommand() *cobra.Command {
 	command := p.overAdmin(&cobra.Command{
 		Use:     "remove POLICY " + keyArguments,
 		Short:   "Take a key's exception away",
-		Long:    "Takes a key's exception away: the policy holds for it as for all others. " + keyHelp,
+		Long:    "Takes a key's exception away: the policy holds for it as for all others.\n" + keyHelp,
 		Example: "  ration override remove login-ip ip=192.0.2.1 --reason 'the address has changed hands'",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
@@ -182,13 +180,9 @@ func (p *program) overrideListCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			raws := make([]json.RawMessage, len(all))
-			for i := range all {
-				raws[i] = all[i].raw
-			}
-			return json.NewEncoder(p.out).Encode(map[string]any{"overrides": raws})
+			return printAll(p, "overrides", all, func(o *override) json.RawMessage { return o.raw })
 		}
-		table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+		table := p.table()
 		fmt.Fprintln(table, "CALLER\tIS\tUNTIL (UTC)\tBY\tREASON")
 		for i := range all {
 			o := &all[i]

@@ -3,10 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -44,23 +43,6 @@ func (p *program) overAdmin(
 	return reads(command, adminConfig{})
 }
 
-// printForm is the form of what a command prints.
-type printForm string
-
-// outputFlag adds the choice of it to a command.
-func outputFlag(command *cobra.Command, forms string) *printForm {
-	form := command.Flags().StringP("output", "o", "text", "`form` of what is printed: "+forms)
-	return (*printForm)(form)
-}
-
-// isJSON says whether programs read it.
-func (o *printForm) isJSON() (bool, error) {
-	if *o != "text" && *o != "json" {
-		return false, usageError{fmt.Errorf("--output %q: it is text or json", *o)}
-	}
-	return *o == "json", nil
-}
-
 func (p *program) policyListCommand() *cobra.Command {
 	return p.overAdmin(&cobra.Command{
 		Use:   "list",
@@ -72,34 +54,19 @@ func (p *program) policyListCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			return p.printList(policies)
+			return printAll(p, "policies", policies, rawVersion)
 		}
 		return p.printTable(policies)
 	})
 }
 
-// printJSON prints a policy as the service answered it.
-func (p *program) printJSON(version *policyVersion) error {
-	_, err := fmt.Fprintf(p.out, "%s\n", version.raw)
-	return err
-}
-
-// printList prints all pages of policies as one, in the form of a page.
-func (p *program) printList(policies []policyVersion) error {
-	all := make([]json.RawMessage, len(policies)) // none is [], not null
-	for i := range policies {
-		all[i] = policies[i].raw
-	}
-	return json.NewEncoder(p.out).Encode(map[string]any{"policies": all})
-}
-
 // printTable prints policies a line each.
 func (p *program) printTable(policies []policyVersion) error {
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tVERSION\tALGORITHM\tLIMIT\tPER\tMODE\tDURABILITY\tINSTALLED (UTC)")
-	for _, one := range policies {
-		fmt.Fprintf(table, "%s\tv%d\t%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.Version, one.Limit.Algorithm, one.Limit,
-			cmp.Or(strings.Join(one.Per, ","), "(all)"), one.Mode, one.Durability, one.InstalledAt.UTC().Format("2006-01-02 15:04:05"))
+	table := p.table()
+	fmt.Fprintln(table, "ID\tVERSION\tLIMIT\tPER\tMODE")
+	for i := range policies {
+		one := &policies[i]
+		fmt.Fprintf(table, "%s\tv%d\t%s\t%s\t%s\n", one.ID, one.Version, &one.Limit, cmp.Or(strings.Join(one.Per, ","), "(all)"), one.mode())
 	}
 	return table.Flush()
 }
@@ -118,13 +85,13 @@ func (p *program) policyGetCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			return p.printJSON(&found)
+			return p.printRaw(found.raw)
 		}
 		content, err := editObject(found.raw, []string{"id", "version", "installedAt"})
 		if err != nil {
 			return fmt.Errorf("read the service's answer: %w", err)
 		}
-		fmt.Fprintf(p.err, "%s v%d, installed %s\n", found.ID, found.Version, found.InstalledAt.Format("2006-01-02 15:04:05 MST"))
+		fmt.Fprintf(p.err, "%s v%d, installed %s\n", found.ID, found.Version, found.InstalledAt.UTC().Format(time.DateTime+" MST"))
 		_, err = p.out.Write(content)
 		return err
 	})

@@ -23,10 +23,10 @@ func (p *program) policyApplyCommand() *cobra.Command {
 		Use:   "apply DIR",
 		Short: "Bring the policies in force to what a folder has",
 		Long: "Brings the policies in force to what the JSON files of a folder have; a file's name, without .json, is its policy's id.\n" +
-			"It reads and tries everything first and prints the plan: what would be created, changed, left and, with --prune, deleted,\n" +
-			"with what becomes of balances. Then it asks, on a terminal, and wants --yes elsewhere. Each change is made only if the\n" +
-			"version in force is still the one that the plan saw. It stops at the first that fails and says what was done; doing it\n" +
-			"again does the rest.",
+			"It reads and tries everything first and prints the plan: what would be created, changed, left and, with --prune,\n" +
+			"deleted, with what becomes of balances. Then it asks, on a terminal, and wants --yes elsewhere. Each change is made\n" +
+			"only if the version in force is still the one that the plan saw. It stops at the first that fails and says\n" +
+			"what was done; doing it again does the rest.",
 		Example: "  ration policy apply policies --plan\n  ration policy apply policies --prune --yes --reason 'release 7'",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
@@ -45,6 +45,9 @@ func (p *program) apply(ctx context.Context, api *adminAPI, folder string, flags
 	files, err := readPolicyFolder(folder)
 	if err != nil {
 		return err
+	}
+	if flags.prune && len(files) == 0 {
+		return usageError{fmt.Errorf("%s has no policy, and --prune would delete all there are", folder)}
 	}
 	steps, err := api.planOf(ctx, files, flags)
 	if err != nil {

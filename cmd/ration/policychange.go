@@ -109,8 +109,8 @@ func (p *program) policyRollbackCommand() *cobra.Command {
 	})
 	flags.add(command, "`reason` for the audit")
 	flags.addDryRun(command)
-	command.Flags().StringVar(&balances, "balances", "", "what becomes of balances: keep, scale, reset or restart")
-	command.Flags().StringVar(&start, "start", "", "with --balances restart, how state begins: full or empty")
+	command.Flags().StringVar(&balances, "balances", "", "the `rule` for balances: keep, scale, reset or restart")
+	command.Flags().StringVar(&start, "start", "", "with --balances restart, the `state` that keys begin in: full or empty")
 	return command
 }
 
@@ -133,9 +133,9 @@ func (p *program) policyDeleteCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			return p.printJSON(&ended)
+			return p.printRaw(ended.raw)
 		}
-		fmt.Fprintf(p.out, "%s is deleted, v%d says so\n", ended.ID, ended.Version)
+		fmt.Fprintf(p.out, "%s is deleted, by v%d\n", ended.ID, ended.Version)
 		return ended.confirmed()
 	})
 	flags.add(command, "`reason` for the audit")
@@ -159,7 +159,7 @@ func (a *adminAPI) remove(ctx context.Context, id string, version int, reason st
 // sayInstalled tells of a change that was made.
 func (p *program) sayInstalled(installed *policyVersion, replaced int, asJSON bool) error {
 	if asJSON {
-		return errors.Join(p.printJSON(installed), installed.confirmed())
+		return errors.Join(p.printRaw(installed.raw), installed.confirmed())
 	}
 	switch {
 	case installed.Version == replaced:

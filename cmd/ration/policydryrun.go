@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 )
 
 // trial is what a change would do, as the service answers a dry run.
@@ -43,7 +42,7 @@ func (b trialBalances) String() string {
 	if b.AtLeast {
 		least = "at least "
 	}
-	return fmt.Sprintf("%s; of %s%d live ones %s%d would be clamped, and %s%d that could pay for a call now could not any more",
+	return fmt.Sprintf("%s; %s%d live, %s%d would be clamped, %s%d could no longer pay for a call",
 		b.Rule, least, b.Live, least, b.Clamped, least, b.Denied)
 }
 
@@ -63,8 +62,7 @@ func (a *adminAPI) tryPut(ctx context.Context, id string, replaces int, body []b
 // printTrial prints what a change would do, or the service's answer.
 func (p *program) printTrial(t *trial, asJSON bool) error {
 	if asJSON {
-		_, err := fmt.Fprintf(p.out, "%s\n", t.raw)
-		return err
+		return p.printRaw(t.raw)
 	}
 	paint := p.painter()
 	switch {
@@ -81,7 +79,7 @@ func (p *program) printTrial(t *trial, asJSON bool) error {
 // printChanges prints a line for each member that would change, and what else
 // there is to know.
 func (p *program) printChanges(t *trial, paint painter) error {
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	for _, c := range t.Changes {
 		pointer := strings.TrimPrefix(c.Pointer, "#")
 		switch {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,8 +77,7 @@ func (p *program) policyExplainCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", raw)
-			return err
+			return p.printRaw(raw)
 		}
 		return p.printExplained(&found)
 	})
@@ -101,7 +99,7 @@ func (p *program) printExplained(e *explained) error {
 		fmt.Fprintln(p.out, "denied")
 	}
 	if len(e.Policies) > 0 {
-		table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+		table := p.table()
 		fmt.Fprintln(table, "POLICY\tVERSION\tSTANDING\tCOST\tREMAINING\tLIMIT\tALLOWED AT (UTC)")
 		for _, one := range e.Policies {
 			standing := one.Standing
@@ -110,7 +108,7 @@ func (p *program) printExplained(e *explained) error {
 			}
 			allowedAt := "-"
 			if one.AllowedAt != nil {
-				allowedAt = one.AllowedAt.UTC().Format("2006-01-02 15:04:05.000")
+				allowedAt = one.AllowedAt.UTC().Format(time.DateTime + ".000")
 			}
 			fmt.Fprintf(table, "%s\tv%d\t%s\t%d\t%s\t%s\t%s\n", one.Policy, one.Version, standing, one.Cost, number(one.Remaining), number(one.Limit), allowedAt)
 		}
@@ -119,11 +117,11 @@ func (p *program) printExplained(e *explained) error {
 		}
 	}
 	for _, other := range e.NotMatching {
-		has := "which the request does not have"
+		has := "and the request has none"
 		if other.Value != "" {
 			has = "not " + oneLine(other.Value)
 		}
-		fmt.Fprintf(p.out, "%s does not match: its %s are %s, %s\n", other.Policy, other.Field, strings.Join(other.Patterns, ", "), has)
+		fmt.Fprintf(p.out, "%s does not match: it takes %s %s, %s\n", other.Policy, other.Field, strings.Join(other.Patterns, ", "), has)
 	}
 	if e.More > 0 {
 		fmt.Fprintf(p.out, "%d more do not match\n", e.More)

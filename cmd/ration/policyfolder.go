@@ -40,13 +40,20 @@ func readPolicyFolder(folder string) ([]policyFile, error) {
 			return nil, err
 		}
 		file, err := parsePolicyFile(entry.Name(), body)
-		for _, fault := range lintFaults(err) {
-			faults = append(faults, fmt.Errorf("%s: %s %s", entry.Name(), fault.Pointer, fault.Detail))
-		}
+		faults = append(faults, fileFaults(entry.Name(), err))
 		files = append(files, file)
 	}
 	slices.SortFunc(files, func(a, b policyFile) int { return strings.Compare(a.id, b.id) })
 	return files, errors.Join(faults...)
+}
+
+// fileFaults names every fault of a file, a line each.
+func fileFaults(name string, err error) error {
+	var all []error
+	for _, fault := range lintFaults(err) {
+		all = append(all, fmt.Errorf("%s: %s", name, fault))
+	}
+	return errors.Join(all...)
 }
 
 // parsePolicyFile reads what a file of a name has.

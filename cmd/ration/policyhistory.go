@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,21 +21,13 @@ func (p *program) policyHistoryCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			all := make([]json.RawMessage, len(versions))
-			for i := range versions {
-				all[i] = versions[i].raw
-			}
-			return json.NewEncoder(p.out).Encode(map[string]any{"versions": all})
+			return printAll(p, "versions", versions, rawVersion)
 		}
-		table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "VERSION\tINSTALLED (UTC)\tALGORITHM\tLIMIT\tMODE")
+		table := p.table()
+		fmt.Fprintln(table, "VERSION\tINSTALLED (UTC)\tLIMIT\tMODE")
 		for i := range versions {
 			one := &versions[i]
-			mode := one.Mode
-			if one.Deleted {
-				mode = "deleted"
-			}
-			fmt.Fprintf(table, "v%d\t%s\t%s\t%s\t%s\n", one.Version, one.InstalledAt.UTC().Format(time.DateTime), one.Limit.Algorithm, one.Limit, mode)
+			fmt.Fprintf(table, "v%d\t%s\t%s\t%s\n", one.Version, one.InstalledAt.UTC().Format(time.DateTime), &one.Limit, one.mode())
 		}
 		return table.Flush()
 	})

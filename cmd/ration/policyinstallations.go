@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,11 +33,10 @@ func (p *program) policyInstallationsCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", raw)
-			return err
+			return p.printRaw(raw)
 		}
 		fmt.Fprintf(p.out, "%s v%d\n", of.Policy, of.Version)
-		table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+		table := p.table()
 		fmt.Fprintln(table, "NAME\tINSTANCE\tPROGRAM\tSTATE\tIN FORCE\tSEEN (UTC)")
 		for _, one := range of.Instances {
 			inForce := "no"

@@ -16,8 +16,9 @@ func (p *program) policyLintCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "lint FILE…",
 		Short: "Check policies in files, without a service",
-		Long: "Checks policies in JSON files as the service would, and says what each can mean and perhaps does not, also together with\n" +
-			"the others. It needs no service and changes nothing. Exits 1 where a file has a fault, or with --strict a warning.",
+		Long: "Checks policies in JSON files as the service would, and says what each can mean and perhaps does not, also\n" +
+			"together with the others. It needs no service and changes nothing. Exits 1 where a file has a fault,\n" +
+			"or with --strict a warning.",
 		Example: "  ration policy lint policies/*.json",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -101,7 +102,7 @@ func (p *program) printLint(results []lintResult, asJSON bool) error {
 	for i := range results {
 		r := &results[i]
 		for _, f := range r.Errors {
-			fmt.Fprintf(p.out, "%s: %s %s\n", r.File, f.Pointer, f.Detail)
+			fmt.Fprintf(p.out, "%s: %s\n", r.File, f)
 		}
 		for _, w := range r.Warnings {
 			fmt.Fprintf(p.out, "%s: warning: %s\n", r.File, w)

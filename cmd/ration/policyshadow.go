@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +21,8 @@ func (p *program) policyShadowReportCommand() *cobra.Command {
 	command := p.overAdmin(&cobra.Command{
 		Use:   "shadow-report ID",
 		Short: "Say whom a shadow policy would have denied",
-		Long: "Says how many requests a policy would have denied while its mode was shadow, and whose, the most denied first. It names\n" +
-			"accounts: they are in no metric and no log.",
+		Long: "Says how many requests a policy would have denied while its mode was shadow, and whose, the most denied first.\n" +
+			"It names accounts: they are in no metric and no log.",
 		Example: "  ration policy shadow-report search --rows 10",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
@@ -44,12 +43,11 @@ func (p *program) policyShadowReportCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			_, err := fmt.Fprintf(p.out, "%s\n", raw)
-			return err
+			return p.printRaw(raw)
 		}
 		return p.printShadows(&report)
 	})
-	command.Flags().IntVar(&rows, "rows", shadowRowsDefault, "at most `so many` keys, up to 1000")
+	command.Flags().IntVar(&rows, "rows", shadowRowsDefault, "at most this `number` of keys, up to 1000")
 	command.Flags().StringVar(&version, "version", "", "of this `version`, not the one in force")
 	return command
 }
@@ -75,7 +73,7 @@ func (p *program) printShadows(report *shadowReport) error {
 	if len(report.Keys) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	fmt.Fprintln(table, "DENIED\tCALLER\tFIRST (UTC)\tLAST (UTC)")
 	for _, key := range report.Keys {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", key.Denied, cmp.Or(keyText(key.Who), "(all)"),

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/rationhq/ration/policy"
 )
 
 // policyVersion is a version of a policy as the service answers it.
@@ -21,6 +23,7 @@ type policyVersion struct {
 	Limit       limit     `json:"limit"`
 	Mode        string    `json:"mode"`
 	Durability  string    `json:"durability"`
+	ModeInForce string    `json:"modeInForce"` // where a kill switch makes it another than Mode
 	Deleted     bool      `json:"deleted"`
 	Warnings    []fault   `json:"warnings"`
 
@@ -31,6 +34,20 @@ type policyVersion struct {
 	raw json.RawMessage // the whole answer, as it came
 }
 
+// mode says what the policy does now.
+func (v *policyVersion) mode() string {
+	switch {
+	case v.Deleted:
+		return "deleted"
+	case v.ModeInForce != "":
+		return v.ModeInForce + " (kill switch)"
+	}
+	return v.Mode
+}
+
+// rawVersion is a version as it came.
+func rawVersion(v *policyVersion) json.RawMessage { return v.raw }
+
 // waitingInstance is an instance that has not confirmed a change in time.
 type waitingInstance struct {
 	Instance string    `json:"instance"`
@@ -38,30 +55,16 @@ type waitingInstance struct {
 	SeenAt   time.Time `json:"seenAt"`
 }
 
-// limit is a policy's limit, of whatever algorithm.
-type limit struct {
-	Algorithm     string      `json:"algorithm"`
-	Capacity      json.Number `json:"capacity"`
-	RefillTokens  json.Number `json:"refillTokens"`
-	RefillSeconds json.Number `json:"refillSeconds"`
-	Limit         json.Number `json:"limit"`
-	WindowSeconds json.Number `json:"windowSeconds"`
-	TTLSeconds    json.Number `json:"ttlSeconds"`
-	Strict        bool        `json:"strict"`
-}
+// limit is a policy's limit as the service answers it.
+type limit struct{ policy.Limit }
 
-// String says a limit in a few words.
-func (l limit) String() string {
-	switch {
-	case l.WindowSeconds != "" && l.Strict:
-		return fmt.Sprintf("%s in %s s, strict", l.Limit, l.WindowSeconds)
-	case l.WindowSeconds != "":
-		return fmt.Sprintf("%s in %s s", l.Limit, l.WindowSeconds)
-	case l.TTLSeconds != "":
-		return fmt.Sprintf("%s at a time, %s s each", l.Limit, l.TTLSeconds)
-	default:
-		return fmt.Sprintf("%s, %s every %s s", l.Capacity, l.RefillTokens, l.RefillSeconds)
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *limit) UnmarshalJSON(stored []byte) error {
+	read, err := policy.ParseLimit(stored)
+	if err == nil {
+		l.Limit = *read
 	}
+	return err
 }
 
 // fault is one thing said of one member.

@@ -42,7 +42,7 @@ func (p *problem) Error() string {
 		fmt.Fprintf(&text, "\n  in force is v%d", p.CurrentVersion)
 	}
 	for _, fault := range p.Errors {
-		fmt.Fprintf(&text, "\n  %s %s", fault.Pointer, fault.Detail)
+		fmt.Fprintf(&text, "\n  %s", fault)
 	}
 	if p.is("unauthenticated") {
 		text.WriteString("\n  set RATION_TOKEN to an operator's token (ration token create)")

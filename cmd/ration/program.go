@@ -79,13 +79,17 @@ func (p *program) root(begun *bool) *cobra.Command {
 		Long: "Ration is a rate limiter that lives in PostgreSQL: a gateway asks before it spends anything on a request,\n" +
 			"one stored function refills, compares and takes, and the answer says allowed, or denied and how long to wait.\n\n" +
 			"Begin with `ration dev`. Everything is configured by the environment, as each command's help says.\n" +
-			"Exit codes: 0 done, 1 failed, 2 called or configured wrongly, 3 something would change, where --exit-code asks for that.",
+			"Exit codes: 0 done, 1 failed, 2 called or configured wrongly, 3 something would change, where --exit-code asks for\n" +
+			"that; of doctor also 4 warnings, 5 faults.",
 		SilenceErrors:    true, // told by run, once
 		SilenceUsage:     true, // a page of flags hides the sentence that matters
 		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
 	}
 	root.SetUsageTemplate(usageTemplate)
-	root.AddCommand(p.devCommand(), p.serveCommand(), p.migrateCommand(), p.policyCommand(), p.bucketCommand(), p.overrideCommand(), p.killSwitchCommand(), p.tokenCommand(), p.auditCommand(), p.doctorCommand(), p.simulateCommand(), p.healthCommand(), p.versionCommand())
+	root.AddCommand(
+		p.devCommand(), p.serveCommand(), p.migrateCommand(), p.policyCommand(), p.bucketCommand(), p.overrideCommand(), p.killSwitchCommand(),
+		p.tokenCommand(), p.auditCommand(), p.doctorCommand(), p.simulateCommand(), p.healthCommand(), p.versionCommand(),
+	)
 	tidyHelp(root)
 	return root
 }

@@ -17,7 +17,7 @@ type simulateFlags struct {
 	traceFlags
 
 	policies     []string
-	svg, output  string
+	svg          string
 	top, keysMax int
 }
 
@@ -34,25 +34,29 @@ func (p *program) simulateCommand() *cobra.Command {
 		Example: "  ration simulate --policy search.json --trace access.log.gz --map operations.txt\n" +
 			"  ration simulate --policy a.json --policy b.json --trace calls.csv --column client=account --svg calls.svg",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return p.simulate(&flags) },
+	}
+	form := outputFlag(command, "text or json")
+	command.RunE = func(*cobra.Command, []string) error {
+		asJSON, err := form.isJSON()
+		if err != nil {
+			return err
+		}
+		return p.simulate(&flags, asJSON)
 	}
 	f := command.Flags()
 	f.StringArrayVar(&flags.policies, "policy", nil, "`file` of a policy, as `policy put` takes it; once for each to try")
 	flags.traceFlags.add(command)
 	f.StringVar(&flags.svg, "svg", "", "`file` for a picture of what was allowed and denied over time")
-	f.StringVarP(&flags.output, "output", "o", "text", "`form` of what is printed: text or json")
-	f.IntVar(&flags.top, "top", 5, "how many keys to show of each policy, those denied most")
-	f.IntVar(&flags.keysMax, "keys-max", 1_000_000, "how many keys a policy may have: each takes 300 bytes of memory or so")
+	f.IntVar(&flags.top, "top", 5, "the `number` of keys to show of each policy, those denied most")
+	f.IntVar(&flags.keysMax, "keys-max", 1_000_000, "the `number` of keys that a policy may have: each takes 300 bytes of memory or so")
 	return command
 }
 
 // simulate tries the policies on the trace and prints what came of it.
-func (p *program) simulate(flags *simulateFlags) error {
+func (p *program) simulate(flags *simulateFlags, asJSON bool) error {
 	switch {
 	case len(flags.policies) == 0 || flags.file == "":
 		return usageError{errors.New("say what to try and on what: --policy FILE and --trace FILE")}
-	case flags.output != "text" && flags.output != "json":
-		return usageError{fmt.Errorf("--output %q: it is text or json", flags.output)}
 	case flags.top < 0 || flags.keysMax < 1:
 		return usageError{errors.New("--top is at least 0 and --keys-max at least 1")}
 	}
@@ -82,7 +86,7 @@ func (p *program) simulate(flags *simulateFlags) error {
 	if report.Trace.Requests == 0 {
 		return noRequests(reader)
 	}
-	return p.tell(report, flags)
+	return p.tell(report, flags.svg, asJSON)
 }
 
 // noRequests is for a trace that has nothing to try policies on.
@@ -94,14 +98,14 @@ func noRequests(reader *trace.Reader) error {
 	return fmt.Errorf("the trace has no request in %d lines: line %d %s", reader.Lines(), first.Line, first.Reason)
 }
 
-// tell prints the report and draws the picture.
-func (p *program) tell(report *simulate.Report, flags *simulateFlags) error {
-	if flags.svg != "" {
-		if err := writePicture(report, flags.svg); err != nil {
+// tell prints the report and draws the picture, where one is wanted.
+func (p *program) tell(report *simulate.Report, picture string, asJSON bool) error {
+	if picture != "" {
+		if err := writePicture(report, picture); err != nil {
 			return err
 		}
 	}
-	if flags.output == "json" {
+	if asJSON {
 		return json.NewEncoder(p.out).Encode(report)
 	}
 	return p.printReport(report)

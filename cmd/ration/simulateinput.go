@@ -29,11 +29,11 @@ func (f *traceFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.file, "trace", "", "`file` of past traffic (-: standard input)")
 	flags.StringVar(&f.format, "format", "", "`form` of the trace: csv, or access for an access log (csv where the file is named so)")
 	flags.StringArrayVar(&f.columns, "column", nil,
-		"`NAME=WHAT` a CSV column is: time, cost or an attribute such as account; columns of such names say it themselves")
+		"what a CSV column is, as `NAME=WHAT`: time, cost or an attribute such as account; columns so named need none")
 	flags.StringVar(&f.time, "time", "rfc3339", "`form` of a CSV's time: rfc3339, seconds, millis or micros")
 	flags.StringVar(&f.since, "since", "1970-01-01T00:00:00Z", "the `instant` that numbers of a CSV's time count from")
 	flags.StringVar(&f.mapping, "map", "", "`file` with a line `METHOD PATH OPERATION` for each operation of an access log (else http.get and so on)")
-	flags.StringArrayVar(&f.defaults, "default", nil, "`ATTRIBUTE=VALUE` of requests that do not say themselves, such as plan=standard")
+	flags.StringArrayVar(&f.defaults, "default", nil, "what a request has that does not say, as `ATTRIBUTE=VALUE`, such as plan=standard")
 }
 
 // reader gives a reader of a trace.
@@ -116,7 +116,7 @@ func (p *program) readCandidates(files []string) ([]simulate.Candidate, error) {
 		}
 		change, err := policy.ParseChange(body)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, fileFaults(file, err)
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		if other := named[name]; other != "" {

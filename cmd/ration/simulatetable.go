@@ -2,20 +2,16 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/rationhq/ration/internal/simulate"
 )
 
-// secondLayout is an instant for people, in UTC.
-const secondLayout = "2006-01-02 15:04:05"
-
 // printReport prints what was tried, a line for each policy, and the keys that
 // each denied most.
 func (p *program) printReport(report *simulate.Report) error {
 	trace := &report.Trace
-	fmt.Fprintf(p.out, "%s requests, %s to %s UTC\n", simulate.Grouped(trace.Requests), trace.From.Format(secondLayout), trace.To.Format(secondLayout))
+	fmt.Fprintf(p.out, "%s requests, %s to %s UTC\n", simulate.Grouped(trace.Requests), trace.From.Format(time.DateTime), trace.To.Format(time.DateTime))
 	if trace.OutOfOrder > 0 {
 		fmt.Fprintf(p.out, "%s requests are earlier than one before them\n", simulate.Grouped(trace.OutOfOrder))
 	}
@@ -41,7 +37,7 @@ func (p *program) printReport(report *simulate.Report) error {
 }
 
 func (p *program) printOutcomes(policies []simulate.Outcome) error {
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	fmt.Fprintln(table, "POLICY\tCHECKED\tALLOWED\tDENIED\tSHARE\tKEYS\tDENIED KEYS\tWORST WAIT\tPEAK SECOND")
 	for i := range policies {
 		o := &policies[i]
@@ -76,11 +72,11 @@ func (p *program) printWorstKeys(o *simulate.Outcome) error {
 		return nil
 	}
 	fmt.Fprintf(p.out, "\n%s (%s) denied most:\n", o.Policy, o.Limit)
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := p.table()
 	fmt.Fprintln(table, "  KEY\tALLOWED\tDENIED\tWORST WAIT\tFIRST DENIED (UTC)")
 	for _, key := range o.WorstKeys {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", key.Key,
-			simulate.Grouped(key.Allowed), simulate.Grouped(key.Denied), waitText(key.WorstWait), key.FirstDenied.Format(secondLayout))
+			simulate.Grouped(key.Allowed), simulate.Grouped(key.Denied), waitText(key.WorstWait), key.FirstDenied.Format(time.DateTime))
 	}
 	return table.Flush()
 }
@@ -101,5 +97,5 @@ func peakText(peak simulate.Peak) string {
 	if peak.Allowed == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s at %s", simulate.Grouped(peak.Allowed), peak.At.Format(secondLayout))
+	return fmt.Sprintf("%s at %s", simulate.Grouped(peak.Allowed), peak.At.Format(time.DateTime))
 }

@@ -46,8 +46,8 @@ func (p *program) tokenCreateCommand() *cobra.Command {
 		Use:   "create NAME (--role ROLE | --gateway)",
 		Short: "Make a token, and print it this once",
 		Long: "Makes a token for an operator or a gateway and prints it, alone, on standard output: it is kept as a hash only, and\n" +
-			"cannot be shown again. Names are for the audit and, of gateways, for operation ids; several tokens may have one, as while\n" +
-			"one replaces another.\n\n" +
+			"cannot be shown again. Names are for the audit and, of gateways, for operation ids; several tokens may have one, as\n" +
+			"while one replaces another.\n\n" +
 			"Operators are viewer (read), operator (also change policies, overrides and balances) or admin (also delete policies and\n" +
 			"throw the kill switch). A gateway asks for decisions, of the accounts, operations and regions that its flags name (exact\n" +
 			"names, or beginnings such as 'report.*'); without a flag of a kind, of all.",
@@ -55,12 +55,12 @@ func (p *program) tokenCreateCommand() *cobra.Command {
 			"  ration token create edge --gateway --operation 'report.*' --region eu",
 		Args: cobra.ExactArgs(1),
 	}
-	command.Flags().StringVar(&flags.role, "role", "", "of an operator: viewer, operator or admin")
+	command.Flags().StringVar(&flags.role, "role", "", "an operator's `role`: viewer, operator or admin")
 	command.Flags().BoolVar(&flags.gateway, "gateway", false, "it is a gateway")
 	command.Flags().StringArrayVar(&flags.accounts, "account", nil, "`pattern` of accounts that the gateway may speak for; repeat it for more")
 	command.Flags().StringArrayVar(&flags.operations, "operation", nil, "`pattern` of operations")
 	command.Flags().StringArrayVar(&flags.regions, "region", nil, "`pattern` of regions")
-	command.Flags().DurationVar(&flags.life, "expires-in", 0, "how long it lets in, such as 2160h (until it is revoked)")
+	command.Flags().DurationVar(&flags.life, "expires-in", 0, "the `time` that it lets in, such as 2160h (until it is revoked)")
 	command.Flags().StringVar(&flags.reason, "reason", "", "`reason` for the audit")
 	return p.overStore(command, func(ctx context.Context, store *pgstore.Store, arguments []string, asJSON bool) error {
 		caller, err := flags.caller(arguments[0])

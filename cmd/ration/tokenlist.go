@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,9 @@ import (
 	"github.com/rationhq/ration/pgstore"
 	"github.com/rationhq/ration/policy"
 )
+
+// tokenMinutes is how the instants of a token are told, in UTC.
+const tokenMinutes = "2006-01-02 15:04"
 
 // tokenRow is a token as it is told to programs.
 type tokenRow struct {
@@ -55,14 +57,13 @@ func (r *tokenRow) may() string {
 
 // until says how long it lets in.
 func (r *tokenRow) until() string {
-	const minutes = "2006-01-02 15:04"
 	switch {
 	case !r.RevokedAt.IsZero():
-		return "revoked " + r.RevokedAt.Format(minutes)
+		return "revoked " + r.RevokedAt.Format(tokenMinutes)
 	case r.ExpiresAt.IsZero():
 		return "until revoked"
 	}
-	return "until " + r.ExpiresAt.Format(minutes)
+	return "until " + r.ExpiresAt.Format(tokenMinutes)
 }
 
 func (p *program) tokenListCommand() *cobra.Command {
@@ -82,11 +83,11 @@ func (p *program) tokenListCommand() *cobra.Command {
 		if asJSON {
 			return json.NewEncoder(p.out).Encode(map[string]any{"tokens": rows})
 		}
-		table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+		table := p.table()
 		fmt.Fprintln(table, "ID\tNAME\tMAY\tLETS IN (UTC)\tMADE (UTC)\tBY")
 		for _, row := range rows {
 			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.may(), row.until(),
-				row.CreatedAt.Format("2006-01-02 15:04"), row.CreatedBy)
+				row.CreatedAt.Format(tokenMinutes), row.CreatedBy)
 		}
 		return table.Flush()
 	})

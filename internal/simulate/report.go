@@ -90,7 +90,7 @@ func (s *Simulation) Report(from *trace.Reader, top int) *Report {
 
 func (t *trial) outcome(top int) Outcome {
 	o := Outcome{
-		Policy: t.Name, Limit: limitWords(&t.Spec.Limit),
+		Policy: t.Name, Limit: t.Spec.Limit.String(),
 		Checked: t.allowed + t.denied, Allowed: t.allowed, Denied: t.denied,
 		Unmatched: t.unmatched, Missing: t.missing, Refused: t.faulty,
 		Keys: len(t.keys), WorstWait: waitOf(t.worstWait),
