@@ -47,7 +47,7 @@ CREATE TABLE ration.kill_switch (
 
 -- A change whose older rows are still being settled; gone when they all are and the audit says so.
 CREATE TABLE ration.sweep (
-    policy   int    PRIMARY KEY REFERENCES ration.policy (number) ON DELETE CASCADE,
+    policy   int    PRIMARY KEY REFERENCES ration.policy (number),
     version  int    NOT NULL,
     began_at bigint NOT NULL,
     pass     bigint,                          -- the pass over the tables that settles it, NULL until one begins
@@ -120,7 +120,7 @@ CREATE UNLOGGED TABLE ration.shadow_denial (
 
 -- Audit rows form a chain: each carries the hash of the one before it.
 ALTER TABLE ration.audit
-    ADD COLUMN role     text NOT NULL DEFAULT '',
+    ADD COLUMN role     text NOT NULL DEFAULT '',  -- in which a listener let the actor in; '' of who came by none: Ration, the owner
     ADD COLUMN settled  bigint,               -- balances, of policy.swept
     ADD COLUMN clamped  bigint,
     ADD COLUMN previous bytea,

@@ -6,7 +6,7 @@ type AuditRow struct {
 	ID       int64 // from 1, without gaps since rows are chained
 	AtMicros int64
 	Actor    string
-	Role     string // "" where nobody had to say who they are
+	Role     string // in which a listener let the actor in; "" of who came by none: Ration itself, the database's owner
 	Action   string // as policy.changed
 
 	Policy                      string // "" when it is not about one

@@ -308,7 +308,7 @@ ration.slot slot_pkey PRIMARY KEY (shard, id)
 ration.slot_parent slot_parent_pkey PRIMARY KEY (shard, key)
 ration.state_loss state_loss_pkey PRIMARY KEY (id)
 ration.sweep sweep_pkey PRIMARY KEY (policy)
-ration.sweep sweep_policy_fkey FOREIGN KEY (policy) REFERENCES ration.policy(number) ON DELETE CASCADE
+ration.sweep sweep_policy_fkey FOREIGN KEY (policy) REFERENCES ration.policy(number)
 ration.sweep_pass sweep_pass_only_row_check CHECK (only_row)
 ration.sweep_pass sweep_pass_pkey PRIMARY KEY (only_row)
 ration.token token_check CHECK (((role IS NULL) = (scope IS NOT NULL)))

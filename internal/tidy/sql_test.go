@@ -44,6 +44,32 @@ func TestSQLFunctionsHaveTheirHead(t *testing.T) {
 	}
 }
 
+// A change takes the row of ration.policy_set first and that of the audit's
+// head last, so that changes wait for each other at the one or the other and
+// never in a circle; and whoever a listener let in is written down with the
+// role.
+func TestWhatWritesTheAudit(t *testing.T) {
+	t.Parallel()
+	insert := regexp.MustCompile(`INSERT INTO ration\.audit \(([^)]*)\)`)
+	writers := 0
+	for _, name := range sqlFunctions(t) {
+		content := read(t, name)
+		head, body, _ := strings.Cut(content, "CREATE OR REPLACE FUNCTION")
+		for _, columns := range insert.FindAllStringSubmatch(body, -1) {
+			writers++
+			if let, names := strings.Contains(body, "p_request_id text"), strings.Contains(columns[1], " role,"); let != names {
+				t.Errorf("%s works for whom a listener let in: %t; it writes down in which role: %t", name, let, names)
+			}
+			if !strings.Contains(head, "ration.policy_set") && !strings.Contains(head, "the audit's") {
+				t.Errorf("%s writes to the audit, and does not say that the row of ration.policy_set is locked before, or nothing but the audit's", name)
+			}
+		}
+	}
+	if writers == 0 {
+		t.Error("no function writes to the audit: the rule would hold of nothing")
+	}
+}
+
 func TestSQLFunctionsAreInTheReference(t *testing.T) {
 	t.Parallel()
 	reference := read(t, "docs/reference/sql.md")

@@ -4,12 +4,13 @@
 --
 -- Arguments: cells are the distinct keys of the call; p_wanted says which to lock; p_places and p_writers are as
 --        decide_read_v1 found them a moment ago. p_hold as in decide_v1.
--- Answers: o_cells: those whose rows are locked, and o_rows, where these are. One that is missing is held by another session ('skip'), absent ('skip'),
---        was deleted meanwhile, or all are, when another call waits for one of the keys ('alone'). o_same: all are locked,
---        and hold what decide_read_v1 found there. Of slots that is not known: they change without their parent's row.
+-- Answers: o_cells: those whose rows are locked; o_rows: by entry of o_cells, where its row is now, for decide_write_v1. A cell
+--        that is missing is held by another session ('skip'), absent ('skip'), was deleted meanwhile, or all are, when another
+--        call waits for one of the keys ('alone'). o_same: all are locked, and hold what decide_read_v1 found there. Of slots
+--        that is not known: they change without their parent's row.
 -- Units: none. Clock: none.
 -- Locks: 'alone': the transaction's advisory locks on the first 64 bits of the keys, if all are free; then the rows, by place
---        and key.
+--        (state_place_v1) and key. Where that stands among other locks: docs/internals/architecture.md.
 -- SQLSTATE: 57014 statement_timeout.
 CREATE OR REPLACE FUNCTION ration.decide_lock_v1(
     p_shard int, p_hold text, p_wanted boolean[], p_places int[], p_policies int[], p_keys uuid[], p_writers xid[],

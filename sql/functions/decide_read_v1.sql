@@ -5,10 +5,10 @@
 -- Arguments: cells are the distinct keys of the call with their policies; p_needed says which of them to read.
 -- Answers: one entry a cell, NULL where it is not needed or its policy is not of this generation.
 --        o_places: where its state is kept (state_place_v1); o_rows: where its row is, but for slots; o_writers: the transaction
---        that wrote the row; both NULL where there is none; o_room: what may be charged, in parts of 1/d token; o_base: a bucket's balance in the same parts, else the
---        tokens that count; o_at: the instant of the balance, the start of the window, the newest entry or expiry;
---        o_previous: what the window before counts; o_marks: the instant under which a window or log keeps a charge of now,
---        the expiry of a slot of now; o_logs: the live entries of logs.
+--        that wrote the row; both NULL where there is none; o_room: what may be charged, in parts of 1/d token; o_base: a
+--        bucket's balance in the same parts, else the tokens that count; o_at: the instant of the balance, the start of the
+--        window, the newest entry or expiry; o_previous: what the window before counts; o_marks: the instant under which a
+--        window or log keeps a charge of now, the expiry of a slot of now; o_logs: the live entries of logs.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: none. SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.decide_read_v1(

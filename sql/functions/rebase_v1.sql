@@ -7,7 +7,8 @@
 --        the first), rows to examine. actor, role, reason and request id are for the audit.
 -- Answers: how many rows were set back, and the last key examined, NULL when the end of the place was reached.
 -- Units: rows. Clock: clock_timestamp() once a call, or p_now on a test clock.
--- Locks: of place 0 the row of ration.policy_set; else the rows it changes, ascending by key.
+-- Locks: the row of ration.policy_set, which the other places share, so that the policies stay the same; then the rows it
+--        changes, ascending by key.
 -- SQLSTATE: RN003 from clock_v1; RN001 RN004 from stretch_v1.
 CREATE OR REPLACE FUNCTION ration.rebase_v1(
     p_place int, p_shard int, p_after uuid, p_rows int,
@@ -28,6 +29,7 @@ BEGIN
         UPDATE ration.policy_version SET installed_at = least(installed_at, v_now), idle_at = least(idle_at, v_now)
         WHERE greatest(installed_at, idle_at) > v_now;
     ELSE
+        PERFORM FROM ration.policy_set FOR SHARE;
         s := ration.stretch_v1(v_table, v_key, p_shard, p_after, p_rows);
         v_now := ration.clock_v1(p_now);
         o_last := s.o_last;
