@@ -1,6 +1,8 @@
 package pgstore_test
 
 import (
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -56,6 +58,76 @@ func TestAnOverrideUnderSpendingCallers(t *testing.T) {
 			}
 			if deadlocks := scalar[int64](b, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); deadlocks != 0 {
 				t.Errorf("%d deadlocks", deadlocks)
+			}
+		})
+	}
+}
+
+// Whoever ends overrides waits for a bucket while it holds none that stands
+// behind it in the order in which decisions lock: else each would wait for the
+// other.
+func TestOverridesEndInTheOrderOfDecisions(t *testing.T) {
+	t.Parallel()
+	accounts := strings.Split("ABCDEFGH", "")
+	for name, end := range map[string]func(b *bench) error{
+		"expired": func(b *bench) error {
+			_, err := b.store.ExpireAt(b.Context(), epochMicros+61*second)
+			return err
+		},
+		"removed": func(b *bench) (err error) {
+			for _, account := range accounts {
+				err = errors.Join(err, b.removeOverride("p", account, second))
+			}
+			return err
+		},
+		"made exempt": func(b *bench) (err error) {
+			for _, account := range accounts {
+				put := b.overridePut("p", account, `{"action": "exempt", "reason": "why"}`)
+				_, _, _, failed := b.store.PutOverrideAt(b.Context(), put, epochMicros+second)
+				err = errors.Join(err, failed)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			s := shape{capacity: 10}
+			b.install("p", 0, s, 0)
+			for _, account := range accounts {
+				put := b.overridePut("p", account, b.limitOf(s, 20))
+				put.LastsMicros = 60 * second
+				if _, _, _, err := b.store.PutOverrideAt(t.Context(), put, epochMicros); err != nil {
+					t.Fatal(err)
+				}
+				b.spend(account, 1, second)
+			}
+			rows := scalar[int](b, "SELECT count(*) FROM ration.bucket_fast")
+			if rows != 2*len(accounts) {
+				t.Fatalf("%d rows of %d overrides", rows, len(accounts))
+			}
+			rival := b.connect(b.db.OwnerURL())
+			lock := func(sql string) {
+				t.Helper()
+				if _, err := rival.Exec(t.Context(), sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lock("BEGIN")
+			const one = "(SELECT key FROM ration.bucket_fast ORDER BY key OFFSET 3 LIMIT 1)"
+			lock("SELECT FROM ration.bucket_fast WHERE key = " + one + " FOR NO KEY UPDATE")
+			done := make(chan error, 1)
+			go func() { done <- end(b) }()
+			attempt(t, "it waits for the bucket", func() bool {
+				return scalar[int](b, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
+			})
+			lock("SELECT FROM ration.bucket_fast WHERE key > " + one + " FOR NO KEY UPDATE NOWAIT")
+			lock("COMMIT")
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if n := scalar[int](b, "SELECT count(*) FROM ration.override WHERE action = 'limit'"); n != 0 {
+				t.Errorf("%d overrides are left", n)
 			}
 		})
 	}
