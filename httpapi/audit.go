@@ -43,13 +43,7 @@ func (a *admin) listAudit(w http.ResponseWriter, r *http.Request) (int, error) {
 	}
 	if len(page) > limit {
 		page = page[:limit]
-		next := url.Values{"after": {strconv.FormatInt(page[limit-1].ID, 10)}, "limit": {strconv.Itoa(limit)}}
-		for _, name := range []string{"policy", "actor", "action", "order"} {
-			if values.Has(name) {
-				next.Set(name, values.Get(name))
-			}
-		}
-		w.Header().Set("Link", fmt.Sprintf(`</v1/audit?%s>; rel="next"`, next.Encode()))
+		linkNext(w, "/v1/audit", values, strconv.FormatInt(page[limit-1].ID, 10), limit)
 	}
 	body := []byte(`{"rows":[`)
 	for i := range page {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/rationhq/ration/policy"
@@ -94,8 +93,7 @@ func (a *admin) listBuckets(w http.ResponseWriter, r *http.Request, id string) (
 		page.Buckets[i] = bucketOf(state)
 	}
 	if more {
-		following := url.Values{"policy": {id}, "after": {next.Hex()}, "limit": {strconv.Itoa(limit)}}
-		w.Header().Set("Link", `</v1/buckets?`+following.Encode()+`>; rel="next"`)
+		linkNext(w, "/v1/buckets", query, next.Hex(), limit)
 	}
 	return a.writeValue(w, r, page)
 }

@@ -151,7 +151,7 @@ func (a *admin) listOverrides(w http.ResponseWriter, r *http.Request) (int, erro
 	}
 	if len(records) > limit {
 		records = records[:limit]
-		linkNext(w, "/v1/policies/"+id+"/overrides", strconv.FormatInt(records[limit-1].Number, 10), limit)
+		linkNext(w, "/v1/policies/"+id+"/overrides", query, strconv.FormatInt(records[limit-1].Number, 10), limit)
 	}
 	page := struct {
 		Overrides []override `json:"overrides"`

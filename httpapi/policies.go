@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -95,7 +96,7 @@ func (a *admin) listPolicies(w http.ResponseWriter, r *http.Request) (int, error
 	}
 	if len(page) > limit {
 		page = page[:limit]
-		linkNext(w, "/v1/policies", page[limit-1].ID, limit)
+		linkNext(w, "/v1/policies", query, page[limit-1].ID, limit)
 	}
 	return a.writeJSON(w, r, http.StatusOK, appendPage(nil, "policies", page)), nil
 }
@@ -124,15 +125,19 @@ func (a *admin) listVersions(w http.ResponseWriter, r *http.Request) (int, error
 	}
 	if len(page) > limit {
 		page = page[:limit]
-		linkNext(w, "/v1/policies/"+id+"/versions", strconv.Itoa(page[limit-1].Version), limit)
+		linkNext(w, "/v1/policies/"+id+"/versions", query, strconv.Itoa(page[limit-1].Version), limit)
 	}
 	return a.writeJSON(w, r, http.StatusOK, appendPage(nil, "versions", page)), nil
 }
 
-// linkNext names the next page (RFC 8288).
-func linkNext(w http.ResponseWriter, path, after string, limit int) {
-	query := url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}
-	w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, path, query.Encode()))
+// linkNext names the page behind a row (RFC 8288), with this page's parameters
+// otherwise.
+func linkNext(w http.ResponseWriter, path string, query url.Values, after string, limit int) {
+	next := url.Values{}
+	maps.Copy(next, query)
+	next.Set("after", after)
+	next.Set("limit", strconv.Itoa(limit))
+	w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, path, next.Encode()))
 }
 
 // pathPolicyID gives the policy id in the path. One that cannot name a policy

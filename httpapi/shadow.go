@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -53,11 +52,8 @@ func (a *admin) getShadowReport(w http.ResponseWriter, r *http.Request) (int, er
 	if len(report.Keys) > limit {
 		report.Keys = report.Keys[:limit]
 		last := &report.Keys[limit-1]
-		next := url.Values{
-			"version": {strconv.Itoa(report.Version)}, "limit": {strconv.Itoa(limit)},
-			"after": {formatShadowCursor(policy.ShadowCursor{Denied: last.Denied, Key: last.Key})},
-		}
-		w.Header().Set("Link", fmt.Sprintf(`</v1/policies/%s/shadow-report?%s>; rel="next"`, id, next.Encode()))
+		linkNext(w, "/v1/policies/"+id+"/shadow-report", url.Values{"version": {strconv.Itoa(report.Version)}},
+			formatShadowCursor(policy.ShadowCursor{Denied: last.Denied, Key: last.Key}), limit)
 	}
 	return a.writeJSON(w, r, http.StatusOK, append(appendShadowReport(nil, &report), '\n')), nil
 }

@@ -62,7 +62,7 @@ func TestAChangeIsTriedMadeAndTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	search := d.file("search.json", slow("search", 10, ""))
-	d.prints(exitDone, "search v1 is in force\n", "policy", "put", "search", search, "--create", "--wait", "20s")
+	d.prints(exitDone, "search v1 is in force in every instance\n", "policy", "put", "search", search, "--create", "--wait", "20s")
 	d.instance.mustAsk(t, request("search", "A"))
 
 	d.file("search.json", slow("search", 5, `"description":"dearer",`))

@@ -161,13 +161,17 @@ func (p *program) sayInstalled(installed *policyVersion, replaced int, asJSON bo
 	if asJSON {
 		return errors.Join(p.printRaw(installed.raw), installed.confirmed())
 	}
+	everywhere := ""
+	if installed.Installed != nil && *installed.Installed {
+		everywhere = " in every instance"
+	}
 	switch {
 	case installed.Version == replaced:
-		fmt.Fprintf(p.out, "%s v%d has this content already\n", installed.ID, installed.Version)
+		fmt.Fprintf(p.out, "%s v%d has this content already%s\n", installed.ID, installed.Version, everywhere)
 	case replaced == 0:
-		fmt.Fprintf(p.out, "%s v%d is in force\n", installed.ID, installed.Version)
+		fmt.Fprintf(p.out, "%s v%d is in force%s\n", installed.ID, installed.Version, everywhere)
 	default:
-		fmt.Fprintf(p.out, "%s v%d is in force, after v%d\n", installed.ID, installed.Version, replaced)
+		fmt.Fprintf(p.out, "%s v%d is in force%s, after v%d\n", installed.ID, installed.Version, everywhere, replaced)
 	}
 	p.warn(installed.Warnings)
 	return installed.confirmed()
