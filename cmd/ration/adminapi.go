@@ -43,6 +43,9 @@ func (p *program) adminAPI() (*adminAPI, error) {
 	var found faults
 	p.environment.read(&config, &found)
 	found.checkURL("RATION_ADMIN_URL", config.URL)
+	if strings.ContainsFunc(config.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		found.notef("RATION_TOKEN", "has a space or another character that is in no token")
+	}
 	secured := config.tls(&found)
 	if err := found.err(); err != nil {
 		return nil, err
@@ -162,7 +165,7 @@ func (a *adminAPI) call(ctx context.Context, method, path string, header http.He
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return nil, nil, a.interrupted()
 		case <-time.After(time.Duration(refused.RetryAfterSeconds) * time.Second):
 		}
 	}
@@ -183,6 +186,9 @@ func (a *adminAPI) callOnce(ctx context.Context, method, path string, header htt
 		request.Header.Set("Authorization", "Bearer "+a.token)
 	}
 	answer, err := a.client.Do(request)
+	if err != nil && ctx.Err() != nil {
+		return nil, nil, a.interrupted()
+	}
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // the address is told already
@@ -199,3 +205,7 @@ func (a *adminAPI) callOnce(ctx context.Context, method, path string, header htt
 	}
 	return content, answer.Header, nil
 }
+
+// interrupted is the error of a call that nobody waits for any more. The service
+// may do what it was asked all the same.
+func (a *adminAPI) interrupted() error { return fmt.Errorf("interrupted before %s answered", a.base) }

@@ -11,14 +11,19 @@ func (p *program) painter() painter {
 	return painter{on: !plain && isTerminal(p.out)}
 }
 
-// isTerminal says whether what is read or written is a person's.
+// isTerminal says whether what is read or written is a person's. The null
+// device is a character device, too, and nobody's.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 func (p painter) gone(text string) string   { return p.paint("31", text) } // red

@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// policyBytesMax is more than the service accepts, so that it is the service
-// who says that a policy is too long.
-const policyBytesMax = 1 << 20
+// policyBytesMax is a byte more than the service accepts, so that it is the
+// service who says that a policy is too long. More than that it would not read
+// to the end, and nobody would hear what it says.
+const policyBytesMax = 64<<10 + 1
 
 // putFlags are those of `policy put`.
 type putFlags struct {

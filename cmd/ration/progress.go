@@ -31,13 +31,7 @@ type progress struct {
 // shows nothing.
 func newProgress(file *os.File, to io.Writer) *progress {
 	p := &progress{Reader: file, file: file}
-	terminal, isFile := to.(*os.File)
-	if !isFile {
-		return p
-	}
-	mode, err := terminal.Stat()
-	size, sizeErr := file.Stat()
-	if err == nil && sizeErr == nil && mode.Mode()&os.ModeCharDevice != 0 && size.Size() > 0 {
+	if size, err := file.Stat(); err == nil && size.Size() > 0 && isTerminal(to) {
 		p.to, p.size, p.next = to, size.Size(), time.Now().Add(progressAfter)
 	}
 	return p
