@@ -301,6 +301,27 @@ func TestOverridesFollowTheirPolicy(t *testing.T) {
 	}
 }
 
+// What holds an override's limit is changed with its policy and its override,
+// and not by itself.
+func TestAnOverridesLimitIsNoPolicyByItself(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	s := shape{capacity: 10}
+	b.install("p", 0, s, 0)
+	b.override("p", "A", b.limitOf(s, 20), 0)
+	conn := b.service()
+	before, generation := b.stored()+b.audits(), b.generation()
+	id := scalar[string](b, "SELECT quote_literal(id) FROM ration.policy WHERE parent IS NOT NULL")
+	refused(b, conn, "RN005", "begun anew", putSQL(map[string]string{"p_id": id, "p_expected": "1", "p_balances": "'restart'", "p_start": "'full'"}))
+	refused(b, conn, "RN005", "deleted", "SELECT ration.delete_policy_v1("+id+", 1, 'ann', 'admin', 'why', 'r1')")
+	if after := b.stored() + b.audits(); after != before || b.generation() != generation {
+		t.Errorf("refused changes left traces: %s", after)
+	}
+	if got := b.left("A", 0); got != 10 {
+		t.Errorf("the override has %d left", got)
+	}
+}
+
 // An instance that loads what has changed since its own generation finds
 // overrides that are new, and misses those that are gone.
 func TestOverridesLoadWithTheirPolicyByGeneration(t *testing.T) {

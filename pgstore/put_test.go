@@ -77,6 +77,7 @@ func TestImpossiblePoliciesAreRefused(t *testing.T) {
 		"half a beginning":   {"RN005", map[string]string{"p_balances": "'restart'", "p_start": "'half'"}},
 		"too much beginning": {"RN005", map[string]string{"p_start": "'full'"}},
 		"an id with a space": {"23514", map[string]string{"p_id": "'a b'"}},
+		"an override's id":   {"RN005", map[string]string{"p_id": "'p!1'"}},
 		"an empty id":        {"23514", map[string]string{"p_id": "''"}},
 		"a long id":          {"23514", map[string]string{"p_id": "'" + strings.Repeat("x", 65) + "'"}},
 		"no id":              {"23502", map[string]string{"p_id": "NULL"}},

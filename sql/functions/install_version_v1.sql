@@ -11,8 +11,8 @@
 -- Units: n in units per microsecond, d in units per token, capacity in tokens, instants in microseconds.
 -- Clock: none, the instant is given.
 -- Locks: the caller holds the row of ration.policy_set, and bumps its generation.
--- SQLSTATE: RN005 the figures are not those of the content, or out of the bounds of its algorithm, or no such rule for balances;
---           23514 another bound of the table.
+-- SQLSTATE: RN005 the figures are not those of the content, or out of the bounds of its algorithm, or no such rule for balances,
+--           or an id of an override's limit for another policy; 23514 another bound of the table.
 CREATE OR REPLACE FUNCTION ration.install_version_v1(
     p_id text, p_content json, p_n bigint, p_d bigint, p_capacity bigint, p_balances text, p_start text, p_deleted boolean,
     p_parent int, p_generation bigint, p_at bigint, OUT o_number int, OUT o_version int, OUT o_installed_at bigint)
@@ -53,6 +53,9 @@ BEGIN
         AND (v_algorithm = 'token_bucket' OR p_balances <> 'scale')
         AND (v_algorithm <> 'concurrency' OR (p_balances <> 'reset' AND p_start IS DISTINCT FROM 'empty'))) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'there is no such rule for the balances of this algorithm';
+    END IF;
+    IF (strpos(p_id, '!') > 0) <> (p_parent IS NOT NULL) THEN
+        RAISE EXCEPTION USING ERRCODE = 'RN005', MESSAGE = 'an id with ! is that of an override''s limit, which changes with its policy';
     END IF;
 
     SELECT v.* INTO v_before FROM ration.policy AS p JOIN ration.policy_version AS v USING (number, version) WHERE p.id = p_id;
