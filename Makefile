@@ -35,7 +35,7 @@ dev: ## Start Ration on a private PostgreSQL, with example policies
 
 .PHONY: test
 test: ## Run every test; needs PostgreSQL's binaries or a Docker engine
-	$(GO_TEST) ./...
+	$(GO_TEST) -timeout 30m ./...
 
 .PHONY: test-short
 test-short: ## Run the tests that need nothing, in seconds
@@ -51,7 +51,7 @@ long: ## Run the tests of the store at length: STEPS random steps, LONG of races
 
 .PHONY: container-test
 container-test: ## Run the tests of the store on PostgreSQL in a container (RATION_TEST_IMAGE)
-	RATION_TEST_CONTAINER=1 $(GO_TEST) $(DATABASE_PACKAGES)
+	RATION_TEST_CONTAINER=1 $(GO_TEST) -timeout 30m $(DATABASE_PACKAGES)
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Run every fuzz target for FUZZ_TIME (2000x, 10m)

@@ -95,7 +95,7 @@ func (b *bench) changeAsCounted(session *pgstore.Session, of *policy.Installed, 
 			want.Denied++
 		}
 	}
-	if s.algorithm == policy.TokenBucket && rule.balances <= policy.Scale {
+	if s.algorithm == policy.TokenBucket && rule.balances <= policy.Scale && after.Version > of.Version { // the same content is no change
 		want.Clamped = scalar[int64](b, `SELECT count(*) FROM ration.policy AS p, ration.bucket_`+s.durability.String()+` AS t,
 			ration.carry_v1(t.policy, t.version, $2 - 1, t.balance, t.at) AS c, ration.carry_v1(t.policy, $2 - 1, $2, c.o_balance, c.o_at) AS n
 			WHERE p.number = $1 AND t.policy = $1 AND t.version >= p.since AND n.o_clamped`, of.Number, after.Version)
