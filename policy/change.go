@@ -64,11 +64,16 @@ func ParseChange(body []byte) (*Change, error) {
 // ParseSpec reads a stored form ([Spec.JSON]) back; errors are those of
 // [ParseChange].
 func ParseSpec(stored []byte) (*Spec, error) {
-	change, err := parseChange(stored, changeMembers[:len(changeMembers)-changeOnlyCount])
+	change, err := parseStored(stored)
 	if err != nil {
 		return nil, err
 	}
 	return change.Spec, nil
+}
+
+// parseStored reads a stored form as the change that would install it again.
+func parseStored(stored []byte) (*Change, error) {
+	return parseChange(stored, changeMembers[:len(changeMembers)-changeOnlyCount])
 }
 
 func parseChange(body []byte, table members[Change]) (*Change, error) {

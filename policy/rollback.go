@@ -43,11 +43,15 @@ func ParseRollback(body []byte) (*Rollback, error) {
 	return rollback, nil
 }
 
-// Change makes the change that installs the older version's content. The error
-// is an [*Error] of reason policy-invalid where that content does not go with
-// what is to become of the balances.
+// Change makes the change that installs the older version's content, with the
+// warnings of that content. The error is an [*Error] of reason policy-invalid
+// where that content does not go with what is to become of the balances.
 func (b *Rollback) Change(content *Spec) (*Change, error) {
-	change := &Change{Spec: content, Balances: b.balances, Start: b.start, Reason: b.reason}
+	change, err := parseStored(content.JSON())
+	if err != nil {
+		return nil, err
+	}
+	change.Balances, change.Start, change.Reason = b.balances, b.start, b.reason
 	if change.Reason == "" {
 		change.Reason = fmt.Sprintf("rollback to version %d", b.Version)
 	}
@@ -56,6 +60,5 @@ func (b *Rollback) Change(content *Spec) (*Change, error) {
 	if err := r.err(ReasonPolicyInvalid); err != nil {
 		return nil, err
 	}
-	change.warnOfCosts()
 	return change, nil
 }
