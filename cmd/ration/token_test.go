@@ -120,7 +120,7 @@ func TestTokenCommands(t *testing.T) {
 	secret := makeToken(t, db, "ann", "--role", "operator", "--expires-in", "1h")
 	makeToken(t, db, "edge", "--gateway", "--region", "eu")
 	_, text, _ := command(t, environ, "", "token", "list")
-	for _, want := range []string{"ann", "operator", "until 20", `gateway {"regions":["eu"]}`, "until revoked"} {
+	for _, want := range []string{"ann", "operator", "until 20", "gateway, regions eu", "until revoked"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("token list does not say %q:\n%s", want, text)
 		}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,18 +54,26 @@ func (r *tokenRow) may() string {
 	if r.Gateway == nil {
 		return cmp.Or(r.Role, "nothing") // a scope that cannot be read
 	}
-	return strings.TrimSuffix("gateway "+string(r.Gateway), " {}")
+	var scope map[string][]string
+	if err := json.Unmarshal(r.Gateway, &scope); err != nil {
+		return "nothing"
+	}
+	words := "gateway"
+	for _, list := range slices.Sorted(maps.Keys(scope)) {
+		words += fmt.Sprintf(", %s %s", list, strings.Join(scope[list], " "))
+	}
+	return words
 }
 
 // until says how long it lets in.
 func (r *tokenRow) until() string {
 	switch {
 	case !r.RevokedAt.IsZero():
-		return "revoked " + r.RevokedAt.Format(tokenMinutes)
+		return "revoked " + r.RevokedAt.Format(tokenMinutes) + " UTC"
 	case r.ExpiresAt.IsZero():
 		return "until revoked"
 	}
-	return "until " + r.ExpiresAt.Format(tokenMinutes)
+	return "until " + r.ExpiresAt.Format(tokenMinutes) + " UTC"
 }
 
 func (p *program) tokenListCommand() *cobra.Command {
@@ -84,7 +94,7 @@ func (p *program) tokenListCommand() *cobra.Command {
 			return json.NewEncoder(p.out).Encode(map[string]any{"tokens": rows})
 		}
 		table := p.table()
-		fmt.Fprintln(table, "ID\tNAME\tMAY\tLETS IN (UTC)\tMADE (UTC)\tBY")
+		fmt.Fprintln(table, "ID\tNAME\tMAY\tLETS IN\tMADE (UTC)\tBY")
 		for _, row := range rows {
 			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", row.ID, row.Name, row.may(), row.until(),
 				row.CreatedAt.Format(tokenMinutes), row.CreatedBy)
