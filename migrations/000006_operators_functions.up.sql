@@ -1007,7 +1007,9 @@ END $$;
 -- expire_v1: ends the overrides and kill switches whose time is over, with an audit row each. Every instance calls it once a
 -- second.
 --
--- Answers: how many ended.
+-- Answers: how many ended: all kill switches that are due, but 200 overrides at most, those first that are due for longest. Each
+--        is a row of the audit, and the rows that one transaction adds to the chain take the longer the more they are: nobody
+--        who changes a policy should wait for that. It is called again until it answers 0.
 -- Units: none. Clock: clock_timestamp(), or p_now on a test clock.
 -- Locks: none where nothing is due; else the row of ration.policy_set, first, then the buckets of the overrides.
 -- SQLSTATE: RN003 from clock_v1; 57014 statement_timeout.
@@ -1016,11 +1018,12 @@ RETURNS int LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_now        constant bigint := ration.clock_v1(p_now);
-    v_generation bigint;
-    v_overrides  ration.override[];
-    v_shown      json[];  -- these, for the audit
-    v_prefixes   text[];
+    c_overrides_max constant int := 200;
+    v_now           constant bigint := ration.clock_v1(p_now);
+    v_generation    bigint;
+    v_overrides     ration.override[];
+    v_shown         json[];  -- these, for the audit
+    v_prefixes      text[];
 BEGIN
     IF NOT EXISTS (SELECT FROM ration.override AS o WHERE o.expires_at <= v_now)
        AND NOT EXISTS (SELECT FROM ration.kill_switch AS k WHERE k.expires_at <= v_now) THEN
@@ -1029,7 +1032,9 @@ BEGIN
     SELECT s.generation + 1 INTO v_generation FROM ration.policy_set AS s FOR UPDATE;
     -- A new statement sees what another instance has ended meanwhile.
     SELECT array_agg(o ORDER BY o.number), array_agg(ration.override_json_v1(o) ORDER BY o.number) INTO v_overrides, v_shown
-    FROM ration.override AS o WHERE o.expires_at <= v_now;
+    FROM ration.override AS o
+    WHERE o.number IN (SELECT due.number FROM ration.override AS due WHERE due.expires_at <= v_now
+                       ORDER BY due.expires_at, due.number LIMIT c_overrides_max);
     WITH over AS (DELETE FROM ration.kill_switch AS k WHERE k.expires_at <= v_now RETURNING k.prefix)
     SELECT array_agg(o.prefix) INTO v_prefixes FROM over AS o;
     IF v_overrides IS NULL AND v_prefixes IS NULL THEN

@@ -17,6 +17,27 @@ func (b *bench) expire(atMicros int64) int {
 	return ended
 }
 
+// However many are due, they end in pieces, so that none holds up whoever
+// changes a policy; each is in the audit once, and the oldest are first.
+func TestManyOverridesExpireInPieces(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.install("p", 0, shape{capacity: 10}, 0)
+	b.exec(`INSERT INTO ration.override (policy, key, attributes, action, expires_at, actor, reason, created_at, generation)
+		SELECT p.number, gen_random_uuid(), json_build_object('account', early::text), 'exempt', $1::bigint - early, 'operator', 'why', 1, 1
+		FROM ration.policy AS p, generate_series(1, 450) AS early`, epochMicros+second)
+	for _, want := range []int{200, 200, 50, 0} {
+		if ended := b.expire(second); ended != want {
+			t.Errorf("%d ended at once, want %d", ended, want)
+		}
+	}
+	got := scalar[string](b, `SELECT concat_ws(' ', count(*), count(DISTINCT a.before #>> '{attributes,account}'),
+		min((a.before #>> '{attributes,account}')::int) FILTER (WHERE a.id <= 201)) FROM ration.audit AS a WHERE a.action = 'override.expired'`)
+	if got != "450 450 251" {
+		t.Errorf("audit: %s", got)
+	}
+}
+
 // An override ends at its instant on the store's clock, once, as if it had been
 // removed.
 func TestOverridesExpireOnTheStoresClock(t *testing.T) {

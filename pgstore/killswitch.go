@@ -71,12 +71,18 @@ func killSwitches(rows pgx.Rows, err error) ([]*policy.KillSwitch, error) {
 }
 
 // Expire ends the overrides and kill switches whose time is over, and says how
-// many those were.
+// many those were. Where it fails, some may have ended.
 func (s *Store) Expire(ctx context.Context) (ended int, err error) {
-	return s.expireAt(ctx, 0)
+	for {
+		more, err := s.expireAt(ctx, 0)
+		if ended += more; err != nil || more == 0 {
+			return ended, err
+		}
+	}
 }
 
-// expireAt is Expire at an instant of a test clock; 0 in production.
+// expireAt ends some of what is over at an instant of a test clock, 0 in
+// production, unless there is none.
 func (s *Store) expireAt(ctx context.Context, nowMicros int64) (ended int, err error) {
 	err = s.control(ctx, "end what has expired", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "SELECT ration.expire_v1(nullif($1::bigint, 0))", nowMicros).Scan(&ended)
