@@ -58,11 +58,11 @@ func (r *tokenRow) may() string {
 	if err := json.Unmarshal(r.Gateway, &scope); err != nil {
 		return "nothing"
 	}
-	words := "gateway"
+	words := []string{"gateway"}
 	for _, list := range slices.Sorted(maps.Keys(scope)) {
-		words += fmt.Sprintf(", %s %s", list, strings.Join(scope[list], " "))
+		words = append(words, list+" "+strings.Join(scope[list], " "))
 	}
-	return words
+	return strings.Join(words, ", ")
 }
 
 // until says how long it lets in.
