@@ -2,9 +2,11 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rationhq/ration/policy"
 )
@@ -28,7 +30,7 @@ func (s *Store) Tokens(ctx context.Context) (tokens []policy.Token, nowMicros in
 func (s *Store) ListTokens(ctx context.Context) (tokens []policy.Token, err error) {
 	err = s.control(ctx, "list the tokens", func(ctx context.Context, tx pgx.Tx) error {
 		tokens, err = readTokens(tx.Query(ctx, tokensSQL("''")+" ORDER BY t.id"))
-		return err
+		return notForRole(err, "Tokens are listed by the schema's owner, ration_service and ration_operator.")
 	})
 	return tokens, err
 }
@@ -54,7 +56,7 @@ func (s *Store) CreateToken(ctx context.Context, token policy.Token, life time.D
 				Detail: "There are 10,000 tokens that let somebody in: revoke those that nobody uses.",
 			}
 		}
-		return err
+		return notForRole(err, "Tokens are made by the schema's owner alone.")
 	})
 	return token, err
 }
@@ -69,9 +71,18 @@ func (s *Store) RevokeToken(ctx context.Context, id int64, reason string) (revok
 			return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such token."}
 		}
 		revoked = outcome == "revoked"
-		return err
+		return notForRole(err, "Tokens are revoked by the schema's owner and ration_operator.")
 	})
 	return revoked, err
+}
+
+// notForRole says whose a call is that the connection's role may not make;
+// another error stays what it is.
+func notForRole(err error, whose string) error {
+	if server, ok := errors.AsType[*pgconn.PgError](err); !ok || server.Code != "42501" {
+		return err
+	}
+	return &policy.Error{Code: policy.CodeForbidden, Reason: policy.ReasonForbidden, Detail: whose, Cause: err}
 }
 
 // tokensSQL reads tokens, with their hashes from an expression.

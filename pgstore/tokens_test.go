@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,15 @@ func TestTokensAreTheOwnersToMake(t *testing.T) {
 	mayNot(b, b.as("ration_operator"), "ration_operator", create, secrets, write)
 	may(b, b.as("ration_operator"), "ration_operator", revoke, list)
 	mayNot(b, b.as("ration_reader"), "ration_reader", create, revoke, list)
+
+	// Who tries is told whose it is.
+	_, createErr := b.store.CreateToken(t.Context(), tokenOf(policy.Caller{Name: "ann", Role: policy.Admin}), 0, "")
+	_, revokeErr := b.store.RevokeToken(t.Context(), 1, "")
+	for _, err := range []error{createErr, revokeErr} {
+		if refused, ok := errors.AsType[*policy.Error](err); !ok || refused.Code != policy.CodeForbidden || !strings.Contains(refused.Detail, "schema's owner") {
+			t.Errorf("the service's role: %v", err)
+		}
+	}
 }
 
 // Every instance is told of a token at once.
