@@ -12,6 +12,7 @@ func windowCaseChecks() []check {
 		{"fault: a refused call takes from a window", faultRefusedTakesWindow},
 		{"fault: a count breaks at 2^31", faultCountWraps},
 		{"fault: a window that is cleaned at its end locks out", faultCleanedWindow},
+		{"fault: a new limit waits for the end of the window in hand", faultOldWindowLimit},
 	}
 }
 
@@ -31,6 +32,30 @@ func faultBursts(s *scene) {
 				s.Errorf("%s at %d ms: %d of 100 allowed, want %d", id, at, got, want[i])
 			}
 		}
+	}
+}
+
+// faultOldWindowLimit: a new limit was ignored until the window in hand ended,
+// and answers went on showing the old one (gubernator#37, node-ratelimiter#10).
+func faultOldWindowLimit(s *scene) {
+	for id, c := range map[string]struct {
+		limit func(limit int64, seconds string) string
+		wait  int64 // from 5 s on, until the first call, or enough of it, counts no more
+	}{
+		"fixed":   {fixedWindow, 55 * second},
+		"counter": {slidingCounter, 61 * second},
+		"strict":  {strictCounter, 56 * second},
+		"log":     {slidingLog, 55 * second},
+	} {
+		s.put(0, id, c.limit(100, "60"))
+		s.passes(0, id, "key", 1, 99)
+		s.put(5*second, id, c.limit(10, "60"))
+		for left := int64(8); left >= 0; left-- {
+			if got := s.passes(5*second, id, "key", 1, left); got.Version != 2 {
+				s.Errorf("%s: decided by version %d", id, got.Version)
+			}
+		}
+		s.waits(5*second, id, "key", 1, 0, c.wait)
 	}
 }
 
