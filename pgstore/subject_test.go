@@ -72,10 +72,11 @@ func (s *subject) Policies(ctx context.Context) ([]*policy.Installed, error) {
 	return slices.DeleteFunc(installed, func(p *policy.Installed) bool { return p.Deleted }), err
 }
 
-// Clean sweeps first: what a sweep is to settle is not cleaned.
+// Clean sweeps first: what a sweep is to settle is not cleaned. A sweep begins a
+// second after its change.
 func (s *subject) Clean(ctx context.Context, nowMicros int64) (deleted int, err error) {
 	for more := true; more; {
-		if _, more, err = s.store.Sweep(ctx, 1, nowMicros); err != nil {
+		if _, more, err = s.store.Sweep(ctx, 1, nowMicros+second); err != nil {
 			return 0, err
 		}
 	}
