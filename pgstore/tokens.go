@@ -66,7 +66,7 @@ func (s *Store) CreateToken(ctx context.Context, token policy.Token, life time.D
 func (s *Store) RevokeToken(ctx context.Context, id int64, reason string) (revoked bool, err error) {
 	err = s.control(ctx, "revoke a token", func(ctx context.Context, tx pgx.Tx) error {
 		var outcome string
-		err := tx.QueryRow(ctx, "SELECT ration.revoke_token_v1($1, session_user::text, $2)", id, reason).Scan(&outcome)
+		err := tx.QueryRow(ctx, "SELECT ration.revoke_token_v1($1, $2)", id, reason).Scan(&outcome)
 		if err == nil && outcome == "unknown" {
 			return &policy.Error{Code: policy.CodeNotFound, Reason: policy.ReasonNotFound, Detail: "There is no such token."}
 		}

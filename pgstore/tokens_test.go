@@ -121,7 +121,7 @@ func TestTokensAreTheOwnersToMake(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const create = `SELECT ration.create_token_v1('ann', 'admin', NULL, sha256('a'), NULL, 'x', '')`
-	const revoke, list = `SELECT ration.revoke_token_v1(1, 'x', '')`, `SELECT id, name, revoked_at FROM ration.token`
+	const revoke, list = `SELECT ration.revoke_token_v1(1, '')`, `SELECT id, name, revoked_at FROM ration.token`
 	const secrets, write = `SELECT secret FROM ration.token`, `UPDATE ration.token SET revoked_at = NULL`
 	mayNot(b, b.service(), "ration_service", create, revoke, write)
 	may(b, b.service(), "ration_service", secrets)

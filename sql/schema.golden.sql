@@ -442,7 +442,7 @@ function remove_override_v1(p_id text, p_attributes jsonb, p_actor text, p_role 
 function renew_slot_v1(p_shard integer, p_slot uuid, p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile security definer set lock_timeout=5ms; search_path=pg_catalog, pg_temp
 function report_shadow_v1(p_policy integer, p_version integer, p_decided bigint, p_denied bigint, p_first_at bigint, p_last_at bigint, p_keys uuid[], p_who text[], p_key_denied bigint[], p_key_first_at bigint[], p_key_last_at bigint[]) returns void language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function reset_bucket_v1(p_shard integer, p_policy text, p_attributes jsonb, p_to text, p_release boolean, p_actor text, p_role text, p_reason text, p_request_id text, p_now bigint DEFAULT NULL::bigint, OUT o_outcome text, OUT o_released integer) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
-function revoke_token_v1(p_id bigint, p_actor text, p_reason text, p_now bigint DEFAULT NULL::bigint) returns text language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
+function revoke_token_v1(p_id bigint, p_reason text, p_now bigint DEFAULT NULL::bigint) returns text language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function segment_v1(p_policy ration.policy) returns bigint language sql immutable parallel safe
 function settle_buckets_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
 function settle_logs_v1(p_shard integer, p_parts ration.operation_part[], p_actual bigint, p_now bigint, OUT o_applied integer[], OUT o_clamped integer[]) returns record language plpgsql volatile
@@ -565,7 +565,7 @@ function remove_override_v1(text, jsonb, text, text, text, text, bigint) to rati
 function renew_slot_v1(integer, uuid, bigint) to ration_service: EXECUTE
 function report_shadow_v1(integer, integer, bigint, bigint, bigint, bigint, uuid[], text[], bigint[], bigint[], bigint[]) to ration_service: EXECUTE
 function reset_bucket_v1(integer, text, jsonb, text, boolean, text, text, text, text, bigint) to ration_service: EXECUTE
-function revoke_token_v1(bigint, text, text, bigint) to ration_operator: EXECUTE
+function revoke_token_v1(bigint, text, bigint) to ration_operator: EXECUTE
 function settle_v1(integer, uuid, bigint, bigint) to ration_service: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_operator: EXECUTE
 function settled_v1(bigint, bigint, bigint, bigint, bigint) to ration_reader: EXECUTE

@@ -48,7 +48,7 @@ func printAll[T any](p *program, member string, all []T, raw func(*T) json.RawMe
 // oneLine keeps text that others wrote within its line of a table.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if !unicode.IsPrint(r) { // also what turns the direction of text round
 			return ' '
 		}
 		return r
