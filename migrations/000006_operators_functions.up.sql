@@ -251,6 +251,20 @@ BEGIN
                 FROM carried AS c JOIN ended USING (version)) AS d;
 END $$;
 
+-- commit_lazily_v1: makes the running transaction's COMMIT wait for no disk, where the session asks for no more than its own:
+-- what is counted beside fast state, or done again when it is lost, is not worth a wait. commit_durably_v1 takes it back.
+--
+-- Units: none. Clock: none. Locks: none. SQLSTATE: none.
+CREATE OR REPLACE FUNCTION ration.commit_lazily_v1()
+RETURNS void LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('synchronous_commit') = 'on' THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+END $$;
+
 -- confirm_v1: an instance of the service says that it lives, and which generation of the policy set is in force in it:
 -- nothing that it answers any more is of an older one. Called once a second, and at once when that changes.
 --
@@ -1899,6 +1913,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM ration.sweep AS w WHERE w.pass IS NOT NULL OR w.began_at <= v_now - c_grace) THEN
         RETURN NULL;
     END IF;
+    PERFORM ration.commit_lazily_v1();  -- a piece that is lost is done again, with what it counted
     SELECT p.* INTO v_pass FROM ration.sweep_pass AS p
     WHERE p.next_at <= v_now OR p.next_at > v_now + c_ahead FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
@@ -2115,6 +2130,7 @@ BEGIN
         RETURN;
     END IF;
     IF v_sweeping THEN
+        PERFORM ration.commit_lazily_v1();  -- decide_v1 has the last word
         -- Before they are written: what a row was under its older version is not to be seen behind that.
         PERFORM ration.append_carried_v1(array_agg(t.policy), array_agg(t.version), array_agg(t.now), array_agg(t.clamped))
         FROM (SELECT p_rows[i] AS at, p_places[i] AS place, p_versions[i] AS version FROM generate_series(1, cardinality(p_rows)) AS i
@@ -2756,6 +2772,7 @@ BEGIN
         -- Both would be decided by what the row held before either.
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the keys of a call are distinct';
     END IF;
+    PERFORM ration.commit_lazily_v1();  -- what a sweep is told is logged
     PERFORM ration.commit_durably_v1();
 
     IF p_hold <> 'skip' THEN
@@ -2907,6 +2924,7 @@ BEGIN
         -- Both would be decided by what the row held before either.
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the keys of a call are distinct';
     END IF;
+    PERFORM ration.commit_lazily_v1();  -- what a sweep is told is logged
     -- durable: PERFORM ration.commit_durably_v1();
 
     IF p_hold <> 'skip' THEN

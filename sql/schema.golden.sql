@@ -385,6 +385,7 @@ function clean_windows_v1(p_durable boolean, p_shard integer, p_after uuid, p_ro
 function clock_v1(p_now bigint DEFAULT NULL::bigint) returns bigint language plpgsql volatile
 function close_sweep_v1(p_policy integer, p_at bigint, p_reason text) returns void language plpgsql volatile
 function commit_durably_v1() returns void language plpgsql volatile
+function commit_lazily_v1() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp
 function configure_roles_v1() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp
 function confirm_v1(p_id uuid, p_name text, p_version text, p_started_at bigint, p_generation bigint, p_now bigint DEFAULT NULL::bigint, OUT o_at bigint, OUT o_started_at bigint) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function converted_v1(p_balances text, p_balance bigint, p_d bigint, p_capacity_units bigint, p_new_d bigint, p_new_capacity_units bigint) returns numeric language sql immutable parallel safe

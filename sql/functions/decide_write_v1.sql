@@ -35,6 +35,7 @@ BEGIN
         RETURN;
     END IF;
     IF v_sweeping THEN
+        PERFORM ration.commit_lazily_v1();  -- decide_v1 has the last word
         -- Before they are written: what a row was under its older version is not to be seen behind that.
         PERFORM ration.append_carried_v1(array_agg(t.policy), array_agg(t.version), array_agg(t.now), array_agg(t.clamped))
         FROM (SELECT p_rows[i] AS at, p_places[i] AS place, p_versions[i] AS version FROM generate_series(1, cardinality(p_rows)) AS i

@@ -29,6 +29,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM ration.sweep AS w WHERE w.pass IS NOT NULL OR w.began_at <= v_now - c_grace) THEN
         RETURN NULL;
     END IF;
+    PERFORM ration.commit_lazily_v1();  -- a piece that is lost is done again, with what it counted
     SELECT p.* INTO v_pass FROM ration.sweep_pass AS p
     WHERE p.next_at <= v_now OR p.next_at > v_now + c_ahead FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN

@@ -58,6 +58,7 @@ BEGIN
         -- Both would be decided by what the row held before either.
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'the keys of a call are distinct';
     END IF;
+    PERFORM ration.commit_lazily_v1();  -- what a sweep is told is logged
     -- durable: PERFORM ration.commit_durably_v1();
 
     IF p_hold <> 'skip' THEN
