@@ -110,7 +110,7 @@ func TestPolicyCommands(t *testing.T) {
 		{call: "policy put search - --if-match v2", stdin: "nonsense", code: exitFailed, errs: "invalid-request (400"},
 		{call: "policy put bad - --create", stdin: bad, code: exitFailed, errs: "#/limit/capacity"},
 		{call: "policy put bad - --create", stdin: bad, code: exitFailed, errs: "#/extra"},
-		{call: "policy list", out: "search  v2       token_bucket  5, 1 every 86400 s"},
+		{call: "policy list", out: "search  v2       5 at once, 1 every 86400 s"},
 		{call: "policy get search -o json", out: `"version":2`},
 		{call: "policy get search", errs: "search v2, installed "},
 	})
