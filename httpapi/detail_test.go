@@ -32,6 +32,7 @@ type decodedPart struct {
 func FuzzAppendDetail(f *testing.F) {
 	f.Add("op-1", "report-create", int64(35), int64(0), true, true, true, false)
 	f.Add("", "sign-in", int64(0), int64(59_000_001), false, false, true, false)
+	f.Add("", "watched", int64(3), int64(1_000), false, false, true, true)
 	f.Add("\"\\\n\x00\xff", "a\"b", int64(1)<<62, policy.Never, true, false, false, true)
 	f.Fuzz(func(t *testing.T, operationID, id string, remaining, waitMicros int64, slot, second, discloses, shadow bool) {
 		waitMicros = max(waitMicros, policy.Never)
@@ -68,7 +69,7 @@ func FuzzAppendDetail(f *testing.F) {
 			t.Errorf("the part is to be shown %v, and no other: %s", shown, text)
 		}
 		for _, p := range got.Policies {
-			if p.Version != 7 || p.Limit != 40 || p.Remaining != remaining || p.Allowed != part.Allowed || p.Mode != spec.Mode.String() {
+			if p.Version != 7 || p.Limit != 40 || p.Remaining != remaining || p.Allowed != part.Allowed || p.Mode != mode.String() {
 				t.Errorf("%s does not say %+v", text, part)
 			}
 			checkWait(t, p.RetryAfterMillis, waitMicros, microsPerMilli)
