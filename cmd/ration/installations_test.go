@@ -84,16 +84,7 @@ func TestAChangeIsConfirmedByEveryInstance(t *testing.T) {
 	}
 
 	send(t, two, syscall.SIGSTOP)
-	if w := one.putWaiting(t, slow("op", 5, ""), 1, "300ms"); w.Status != http.StatusAccepted || w.Installed || w.Version != 2 {
-		t.Errorf("while one is stopped: %+v", w)
-	}
-	eventually(t, "only the one that is stopped has not confirmed", func() bool {
-		w := one.putWaiting(t, slow("op", 5, ""), 2, "300ms")
-		if w.Status != http.StatusAccepted || w.Installed || w.Version != 2 {
-			t.Fatalf("while one is stopped: %+v", w)
-		}
-		return len(w.WaitingFor) == 1 && w.WaitingFor[0].Name == "two"
-	})
+	one.putWaitingForTwo(t, slow("op", 5, ""), 1)
 	if list := one.installations(t); list != "one alive true, two alive false" {
 		t.Errorf("installed on %s", list)
 	}
@@ -109,9 +100,7 @@ func TestAChangeIsConfirmedByEveryInstance(t *testing.T) {
 	two.stop()
 	hands.forward(6 * time.Second)
 	eventually(t, "the killed one is lost", func() bool { return one.installations(t) == "one alive true, two lost true" })
-	if w := one.putWaiting(t, slow("op", 4, ""), 2, "300ms"); w.Status != http.StatusAccepted || len(w.WaitingFor) != 1 || w.WaitingFor[0].Name != "two" {
-		t.Errorf("when one is lost for a moment: %+v", w)
-	}
+	one.putWaitingForTwo(t, slow("op", 4, ""), 2)
 	hands.forward(10 * time.Second)
 	if w := one.putWaiting(t, slow("op", 3, ""), 3, "30s"); w.Status != http.StatusOK || !w.Installed {
 		t.Errorf("when one is lost for long: %+v", w)
@@ -123,6 +112,20 @@ func TestAChangeIsConfirmedByEveryInstance(t *testing.T) {
 	if n := countInstances(t, db); n != 1 {
 		t.Errorf("%d instances are listed when one has ended well and one was killed", n)
 	}
+}
+
+// putWaitingForTwo replaces a version by the next one, which the instance two
+// alone does not confirm. How soon the others do is not held.
+func (i *instance) putWaitingForTwo(t *testing.T, content string, replaces int) {
+	t.Helper()
+	eventually(t, "only two has not confirmed", func() bool {
+		w := i.putWaiting(t, content, replaces, "300ms")
+		if w.Status != http.StatusAccepted || w.Installed {
+			t.Fatalf("while two cannot confirm: %+v", w)
+		}
+		replaces = w.Version // the same content again is no change, and waits as well
+		return len(w.WaitingFor) == 1 && w.WaitingFor[0].Name == "two"
+	})
 }
 
 func send(t *testing.T, i *instance, signal syscall.Signal) {
