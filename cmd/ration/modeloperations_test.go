@@ -34,7 +34,7 @@ func (m *model) settle(account, id string, actual, nowMicros int64) outcome {
 		return refused(policy.ReasonNotFound)
 	case policy.SettleDone, policy.SettleReplayed:
 	}
-	reply := &settledReply{OperationID: id, SettledAt: exact(settled.AtMicros), Replayed: settled.Status == policy.SettleReplayed}
+	reply := &settledReply{OperationID: id, SettledAt: exact(settled.AtMicros), Replayed: settled.Status == policy.SettleReplayed, Policies: []settledPartReply{}}
 	for _, part := range settled.Parts {
 		reply.Clamped = reply.Clamped || part.Clamped
 		reply.Policies = append(reply.Policies, settledPartReply(part))
