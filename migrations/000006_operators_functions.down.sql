@@ -58,9 +58,9 @@ DROP FUNCTION ration.balance_at_v1, ration.put_policy_v1, ration.decide_write_v1
     ration.override_json_v1, ration.override_content_v1, ration.end_overrides_v1, ration.install_version_v1,
     ration.open_sweep_v1, ration.drain_v1, ration.carry_v1, ration.decide_new_v1, ration.create_token_v1,
     ration.converted_v1, ration.floor_div_v1, ration.confirm_v1, ration.commit_lazily_v1, ration.close_sweep_v1,
-    ration.clean_shadow_v1, ration.clean_instances_v1, ration.audit_verify_v1, ration.audit_refuse_v1,
-    ration.audit_chain_v1, ration.audit_hash_v1, ration.apply_kill_switch_v1, ration.effective_mode_v1,
-    ration.append_carried_v1;
+    ration.clean_shadow_v1, ration.clean_instances_v1, ration.clamped_v1, ration.audit_verify_v1,
+    ration.audit_refuse_v1, ration.audit_chain_v1, ration.audit_hash_v1, ration.apply_kill_switch_v1,
+    ration.effective_mode_v1, ration.append_carried_v1;
 
 -- carry_v1: carries a balance over policy changes, version by version: earn under the old version up to the instant of
 -- the change, convert by the rule that the change stated, go on from there. The one home of that rule.

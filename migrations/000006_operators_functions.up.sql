@@ -181,6 +181,14 @@ BEGIN
     END CASE;
 END $$;
 
+-- clamped_v1: a balance cut to what a bucket can hold and owe: minus to plus its capacity. The one home of that rule.
+--
+-- Units: balance and capacity in units of 1/d token. Clock: none. Locks: none. SQLSTATE: none.
+-- Note:  a single expression without settings of its own, so that the planner puts it into the caller's plan.
+CREATE OR REPLACE FUNCTION ration.clamped_v1(p_balance numeric, p_capacity_units bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN least(p_capacity_units, greatest(-p_capacity_units, p_balance))::bigint;
+
 -- clean_instances_v1: takes instances off the list that have not been seen for 10 minutes.
 --
 -- Answers: how many were deleted.
@@ -299,7 +307,7 @@ RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN div(p_dividend, p_divisor) - CASE WHEN mod(p_dividend, p_divisor) < 0 THEN 1 ELSE 0 END;
 
 -- converted_v1: what a balance is under the figures of the next version: as many tokens (keep), or the same fraction of the
--- capacity (scale); rounded toward minus infinity. The one home of that rule. The caller clamps it to the new capacity.
+-- capacity (scale); rounded toward minus infinity. The one home of that rule. The caller clamps it to the new capacity (clamped_v1).
 --
 -- Arguments: the rule, the balance and the figures under which it counts, the figures of the next version.
 -- Units: balances and capacities in units of 1/d token of their version. Clock: none. Locks: none. SQLSTATE: none.
@@ -408,8 +416,8 @@ BEGIN
         o_balance := ration.settled_v1(o_balance, o_at, r.installed_at, r.n, r.capacity_units);
         o_at := greatest(o_at, r.installed_at);
         v_converted := ration.converted_v1(r.balances, o_balance, r.d, r.capacity_units, r.new_d, r.new_capacity_units);
-        o_clamped := o_clamped OR v_converted NOT BETWEEN -r.new_capacity_units AND r.new_capacity_units;
-        o_balance := least(r.new_capacity_units, greatest(-r.new_capacity_units, v_converted))::bigint;
+        o_balance := ration.clamped_v1(v_converted, r.new_capacity_units);
+        o_clamped := o_clamped OR o_balance <> v_converted;
     END LOOP;
 END $$;
 
@@ -806,8 +814,8 @@ BEGIN
         SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.number = v_override.policy;
         IF p_go_on AND v_limited.algorithm = 'token_bucket' THEN
             b := ration.drain_v1(v_limited.number, ration.bucket_key(v_limited.id, v_override.attributes), p_at);
-            v_balance := least(v_policy.capacity_units, greatest(-v_policy.capacity_units, ration.converted_v1(
-                'keep', b.o_balance, v_limited.d, v_limited.capacity_units, v_policy.d, v_policy.capacity_units)));
+            v_balance := ration.clamped_v1(ration.converted_v1('keep', b.o_balance, v_limited.d, v_limited.capacity_units,
+                                                               v_policy.d, v_policy.capacity_units), v_policy.capacity_units);
             PERFORM ration.drain_v1(v_policy.number, v_override.key, p_at);
             EXECUTE format('UPDATE ration.%I AS b SET balance = $1, at = greatest(b.at, $2) WHERE b.shard = 0 AND b.key = $3',
                            'bucket_' || v_policy.durability)
@@ -993,7 +1001,7 @@ BEGIN
         WHEN p_balances IN ('reset', 'restart') THEN '$6::bigint * $7'
         WHEN v_place <= 2 THEN 'ration.converted_v1($5, held.room, p.d, p.capacity_units, $6, $6 * $7)'
         ELSE 'held.room - p.capacity + $7' END;
-    v_clamped := CASE WHEN v_place <= 2 THEN 'next.room NOT BETWEEN -($6::numeric * $7) AND $6::numeric * $7' ELSE 'false' END;
+    v_clamped := CASE WHEN v_place <= 2 THEN 'next.room <> ration.clamped_v1(next.room, $6 * $7)' ELSE 'false' END;
 
     LOOP
         s := ration.stretch_v1(v_table, 'key', p_shard, v_last, c_rows);
@@ -1507,8 +1515,8 @@ BEGIN
                                        'keep', NULL, false, v_policy.number, o_generation, v_now) AS i;
         -- It has one key: what an absent row of it stands for is what that one holds.
         IF v_policy.algorithm = 'token_bucket' THEN
-            v_balance := least(p_capacity * p_d, greatest(-p_capacity * p_d, ration.converted_v1(
-                'keep', b.o_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d)));
+            v_balance := ration.clamped_v1(ration.converted_v1('keep', b.o_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d),
+                                           p_capacity * p_d);
             UPDATE ration.policy SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
             UPDATE ration.policy_version SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
         END IF;
@@ -1734,6 +1742,7 @@ DECLARE
     v_table      text;
     v_now        bigint;
     v_left       bigint;  -- of the limit, before
+    v_version    int;     -- under which the row was settled last; NULL for slots
     k            record;
     p            record;
     r            record;
@@ -1763,7 +1772,7 @@ BEGIN
         EXIT WHEN cardinality(l.o_rows) = 1;  -- else the cleaner took it before it was locked
     END LOOP;
     v_now := ration.clock_v1(p_now);
-    SELECT f.remaining INTO v_left FROM ration.key_figures_v1(p_shard, ARRAY[k.o_number], ARRAY[k.o_key], v_now) AS f;
+    SELECT f.remaining, f.settled_version INTO v_left, v_version FROM ration.key_figures_v1(p_shard, ARRAY[k.o_number], ARRAY[k.o_key], v_now) AS f;
 
     IF p.place <= 2 THEN
         EXECUTE format('UPDATE ration.%I SET balance = $1, at = greatest(at, $2), version = $3, took = 0 WHERE ctid = $4', v_table)
@@ -1782,6 +1791,10 @@ BEGIN
             o_outcome := 'slots';
             RETURN;
         END IF;
+    END IF;
+    IF v_version < p.version THEN
+        -- Settled, and not by the change: nothing of what it held is left to be cut.
+        PERFORM ration.append_carried_v1(ARRAY[k.o_number], ARRAY[v_version], ARRAY[p.version], ARRAY[false]);
     END IF;
     o_outcome := 'reset';
     INSERT INTO ration.audit (at, actor, role, action, policy, before, after, reason, request_id)
@@ -2691,7 +2704,7 @@ BEGIN
     ), outcome AS (
         SELECT o.part, o.place, p_shard AS shard, o.key, o.policy, o.before, o.version, o.cut, o.at,
                o.balance < -o.capacity_units AS clamped,
-               least(o.capacity_units, greatest(-o.capacity_units, o.balance))::bigint AS balance
+               ration.clamped_v1(o.balance, o.capacity_units) AS balance
         FROM owed AS o
     ), fast AS (
         UPDATE ration.bucket_fast AS b SET balance = o.balance, at = o.at, version = o.version
@@ -3113,9 +3126,9 @@ GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slo
     TO ration_service, ration_operator, ration_reader;
 -- Called by the views with the rights of whoever looks.
 GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
-    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.converted_v1, ration.floor_div_v1, ration.balance_at_v1,
-    ration.window_start_v1, ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1,
-    ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
+    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.converted_v1, ration.clamped_v1,
+    ration.floor_div_v1, ration.balance_at_v1, ration.window_start_v1, ration.window_at_v1, ration.window_room_v1,
+    ration.window_wait_v1, ration.log_live_v1, ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
     TO ration_service, ration_operator, ration_reader;
 
 GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,

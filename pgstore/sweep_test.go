@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"encoding/hex"
+	"fmt"
 	"testing"
 
 	"github.com/rationhq/ration/pgstore"
@@ -173,6 +174,41 @@ func TestASweepRemovesWhatCountsNoMore(t *testing.T) {
 			}
 			if b.stored() == before || b.peek(session, at, of, 7).Remaining != 0 {
 				t.Errorf("%s: state of the algorithm before is left", of.ID)
+			}
+		}
+	}
+}
+
+// A key that is reset before a sweep comes to it is counted with it, once, and
+// as one that no change cut; a key without a row had no balance to settle.
+func TestAResetIsCountedByTheSweepThatIsOpen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	session := b.session()
+	for name, s := range algorithms(10) {
+		if s.algorithm == policy.Concurrency {
+			continue
+		}
+		for _, s.durability = range []policy.Durability{policy.Fast, policy.Durable} {
+			s.capacity = 10
+			of := b.install(name+"-"+s.durability.String(), 0, s, 0)
+			for _, caller := range []string{"A", "B"} {
+				b.claim(session, second, claim(ofAccount(of, caller, 1)))
+			}
+			rule, clamped := policy.Reset, 0
+			if s.algorithm == policy.TokenBucket {
+				rule, clamped = policy.Keep, 1 // what A held was never cut
+			}
+			s.capacity = 5
+			of = b.change(of, s, rule, policy.StartNone, second)
+			for _, caller := range []string{"A", "A", "absent"} {
+				if _, err := b.resetKey(of.ID, caller, policy.StartEmpty, false, second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.sweep(2 * second)
+			if got, want := b.swept(of), fmt.Sprintf("version 2: 2 settled, %d clamped, every balance is settled", clamped); got != want {
+				t.Errorf("%s: %s, want %s", of.ID, got, want)
 			}
 		}
 	}

@@ -12,9 +12,9 @@ GRANT SELECT ON ration.bucket_now, ration.window_now, ration.log_now, ration.slo
     TO ration_service, ration_operator, ration_reader;
 -- Called by the views with the rights of whoever looks.
 GRANT EXECUTE ON FUNCTION ration.bucket_key, ration.key_field_v1, ration.key_address_v1, ration.canonical_target_v1,
-    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.converted_v1, ration.floor_div_v1, ration.balance_at_v1,
-    ration.window_start_v1, ration.window_at_v1, ration.window_room_v1, ration.window_wait_v1, ration.log_live_v1,
-    ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
+    ration.fold_case_v1, ration.settled_v1, ration.wait_v1, ration.clock_v1, ration.carry_v1, ration.converted_v1, ration.clamped_v1,
+    ration.floor_div_v1, ration.balance_at_v1, ration.window_start_v1, ration.window_at_v1, ration.window_room_v1,
+    ration.window_wait_v1, ration.log_live_v1, ration.log_wait_v1, ration.decide_figures_v1, ration.instant_v1
     TO ration_service, ration_operator, ration_reader;
 
 GRANT EXECUTE ON FUNCTION ration.clean_v1, ration.clean_windows_v1, ration.clean_logs_v1, ration.clean_slots_v1,

@@ -374,6 +374,7 @@ function balance_at_v1(p_policy integer, p_version integer, p_balance bigint, p_
 function bucket_key(p_policy text, p_attributes jsonb) returns uuid language plpgsql stable strict set search_path=pg_catalog, pg_temp
 function canonical_target_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
 function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint, OUT o_clamped boolean) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
+function clamped_v1(p_balance numeric, p_capacity_units bigint) returns bigint language sql immutable parallel safe
 function clean_instances_v1(p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_logs_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_operations_v1(p_shard integer, p_rows integer, p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
@@ -495,6 +496,9 @@ function canonical_target_v1(text) to ration_service: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_operator: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_reader: EXECUTE
 function carry_v1(integer, integer, integer, bigint, bigint) to ration_service: EXECUTE
+function clamped_v1(numeric, bigint) to ration_operator: EXECUTE
+function clamped_v1(numeric, bigint) to ration_reader: EXECUTE
+function clamped_v1(numeric, bigint) to ration_service: EXECUTE
 function clean_instances_v1(bigint) to ration_operator: EXECUTE
 function clean_instances_v1(bigint) to ration_service: EXECUTE
 function clean_logs_v1(boolean, integer, uuid, integer, bigint) to ration_operator: EXECUTE

@@ -38,7 +38,7 @@ BEGIN
         o_balance := ration.settled_v1(o_balance, o_at, r.installed_at, r.n, r.capacity_units);
         o_at := greatest(o_at, r.installed_at);
         v_converted := ration.converted_v1(r.balances, o_balance, r.d, r.capacity_units, r.new_d, r.new_capacity_units);
-        o_clamped := o_clamped OR v_converted NOT BETWEEN -r.new_capacity_units AND r.new_capacity_units;
-        o_balance := least(r.new_capacity_units, greatest(-r.new_capacity_units, v_converted))::bigint;
+        o_balance := ration.clamped_v1(v_converted, r.new_capacity_units);
+        o_clamped := o_clamped OR o_balance <> v_converted;
     END LOOP;
 END $$;

@@ -1,5 +1,5 @@
 -- converted_v1: what a balance is under the figures of the next version: as many tokens (keep), or the same fraction of the
--- capacity (scale); rounded toward minus infinity. The one home of that rule. The caller clamps it to the new capacity.
+-- capacity (scale); rounded toward minus infinity. The one home of that rule. The caller clamps it to the new capacity (clamped_v1).
 --
 -- Arguments: the rule, the balance and the figures under which it counts, the figures of the next version.
 -- Units: balances and capacities in units of 1/d token of their version. Clock: none. Locks: none. SQLSTATE: none.

@@ -61,7 +61,7 @@ BEGIN
         WHEN p_balances IN ('reset', 'restart') THEN '$6::bigint * $7'
         WHEN v_place <= 2 THEN 'ration.converted_v1($5, held.room, p.d, p.capacity_units, $6, $6 * $7)'
         ELSE 'held.room - p.capacity + $7' END;
-    v_clamped := CASE WHEN v_place <= 2 THEN 'next.room NOT BETWEEN -($6::numeric * $7) AND $6::numeric * $7' ELSE 'false' END;
+    v_clamped := CASE WHEN v_place <= 2 THEN 'next.room <> ration.clamped_v1(next.room, $6 * $7)' ELSE 'false' END;
 
     LOOP
         s := ration.stretch_v1(v_table, 'key', p_shard, v_last, c_rows);

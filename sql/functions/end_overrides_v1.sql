@@ -36,8 +36,8 @@ BEGIN
         SELECT p.* INTO v_policy FROM ration.policy AS p WHERE p.number = v_override.policy;
         IF p_go_on AND v_limited.algorithm = 'token_bucket' THEN
             b := ration.drain_v1(v_limited.number, ration.bucket_key(v_limited.id, v_override.attributes), p_at);
-            v_balance := least(v_policy.capacity_units, greatest(-v_policy.capacity_units, ration.converted_v1(
-                'keep', b.o_balance, v_limited.d, v_limited.capacity_units, v_policy.d, v_policy.capacity_units)));
+            v_balance := ration.clamped_v1(ration.converted_v1('keep', b.o_balance, v_limited.d, v_limited.capacity_units,
+                                                               v_policy.d, v_policy.capacity_units), v_policy.capacity_units);
             PERFORM ration.drain_v1(v_policy.number, v_override.key, p_at);
             EXECUTE format('UPDATE ration.%I AS b SET balance = $1, at = greatest(b.at, $2) WHERE b.shard = 0 AND b.key = $3',
                            'bucket_' || v_policy.durability)

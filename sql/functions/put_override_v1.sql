@@ -77,8 +77,8 @@ BEGIN
                                        'keep', NULL, false, v_policy.number, o_generation, v_now) AS i;
         -- It has one key: what an absent row of it stands for is what that one holds.
         IF v_policy.algorithm = 'token_bucket' THEN
-            v_balance := least(p_capacity * p_d, greatest(-p_capacity * p_d, ration.converted_v1(
-                'keep', b.o_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d)));
+            v_balance := ration.clamped_v1(ration.converted_v1('keep', b.o_balance, v_from.d, v_from.capacity_units, p_d, p_capacity * p_d),
+                                           p_capacity * p_d);
             UPDATE ration.policy SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
             UPDATE ration.policy_version SET idle_balance = v_balance, idle_at = b.o_at WHERE number = v_limited;
         END IF;

@@ -24,6 +24,7 @@ DECLARE
     v_table      text;
     v_now        bigint;
     v_left       bigint;  -- of the limit, before
+    v_version    int;     -- under which the row was settled last; NULL for slots
     k            record;
     p            record;
     r            record;
@@ -53,7 +54,7 @@ BEGIN
         EXIT WHEN cardinality(l.o_rows) = 1;  -- else the cleaner took it before it was locked
     END LOOP;
     v_now := ration.clock_v1(p_now);
-    SELECT f.remaining INTO v_left FROM ration.key_figures_v1(p_shard, ARRAY[k.o_number], ARRAY[k.o_key], v_now) AS f;
+    SELECT f.remaining, f.settled_version INTO v_left, v_version FROM ration.key_figures_v1(p_shard, ARRAY[k.o_number], ARRAY[k.o_key], v_now) AS f;
 
     IF p.place <= 2 THEN
         EXECUTE format('UPDATE ration.%I SET balance = $1, at = greatest(at, $2), version = $3, took = 0 WHERE ctid = $4', v_table)
@@ -72,6 +73,10 @@ BEGIN
             o_outcome := 'slots';
             RETURN;
         END IF;
+    END IF;
+    IF v_version < p.version THEN
+        -- Settled, and not by the change: nothing of what it held is left to be cut.
+        PERFORM ration.append_carried_v1(ARRAY[k.o_number], ARRAY[v_version], ARRAY[p.version], ARRAY[false]);
     END IF;
     o_outcome := 'reset';
     INSERT INTO ration.audit (at, actor, role, action, policy, before, after, reason, request_id)

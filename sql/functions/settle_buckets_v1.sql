@@ -31,7 +31,7 @@ BEGIN
     ), outcome AS (
         SELECT o.part, o.place, p_shard AS shard, o.key, o.policy, o.before, o.version, o.cut, o.at,
                o.balance < -o.capacity_units AS clamped,
-               least(o.capacity_units, greatest(-o.capacity_units, o.balance))::bigint AS balance
+               ration.clamped_v1(o.balance, o.capacity_units) AS balance
         FROM owed AS o
     ), fast AS (
         UPDATE ration.bucket_fast AS b SET balance = o.balance, at = o.at, version = o.version
