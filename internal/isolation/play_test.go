@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -80,17 +81,22 @@ func (p *play) close() {
 }
 
 // connect opens a connection that ends with the play. Its steps are bounded
-// by the play, unless the script says otherwise.
+// by the play, unless the script says otherwise. The session begins so: a SET
+// would itself be under the role's bound, which ends it on a busy machine.
 func (p *play) connect(url, durability string) *pgx.Conn {
 	p.Helper()
-	conn, err := pgx.Connect(p.context, url)
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		p.Fatal(err)
+	}
+	maps.Copy(config.RuntimeParams, map[string]string{
+		"statement_timeout": "0", "lock_timeout": "0", "script.durability": durability,
+	})
+	conn, err := pgx.ConnectConfig(p.context, config)
 	if err != nil {
 		p.Fatal(err)
 	}
 	p.conns = append(p.conns, conn)
-	if _, err := conn.Exec(p.context, "SET statement_timeout = 0; SET lock_timeout = 0; SET script.durability = "+durability); err != nil {
-		p.Fatal(err)
-	}
 	return conn
 }
 
