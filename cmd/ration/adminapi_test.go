@@ -48,6 +48,25 @@ func TestWhoInterruptsACallIsToldSo(t *testing.T) {
 	}
 }
 
+// A change that was waited for in vain fails, whatever made it and however that
+// is told.
+func TestWhoWaitsInVainIsToldSo(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = w.Write([]byte(`{"id":"p","version":2,"limit":{"algorithm":"fixed_window","limit":1,"windowSeconds":1},"installed":false,` +
+			`"waitingFor":[{"instance":"019a","name":"two","seenAt":"2026-11-30T06:00:00Z"}]}`))
+	}))
+	t.Cleanup(service.Close)
+	for _, call := range []string{"put p -", "rollback p v1", "delete p"} {
+		for _, form := range []string{"text", "json"} {
+			tell(t, []string{"RATION_ADMIN_URL=" + service.URL}, []line{
+				{call: "policy " + call + " --if-match v1 --wait 1s -o " + form, stdin: "{}", code: exitFailed, out: "p", errs: "not confirmed in time by\n  two (019a)"},
+			})
+		}
+	}
+}
+
 // Jobs are run with the null device as their standard input: there is nobody to
 // ask.
 func TestNobodySitsAtTheNullDevice(t *testing.T) {

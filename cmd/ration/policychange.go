@@ -133,7 +133,7 @@ func (p *program) policyDeleteCommand() *cobra.Command {
 			return err
 		}
 		if asJSON {
-			return p.printRaw(ended.raw)
+			return errors.Join(p.printRaw(ended.raw), ended.confirmed())
 		}
 		fmt.Fprintf(p.out, "%s is deleted, by v%d\n", ended.ID, ended.Version)
 		return ended.confirmed()
