@@ -57,6 +57,13 @@ func TestUsage(t *testing.T) {
 		{call: "health localhost", code: exitUsage, errs: "http://"},
 		{call: "health http://127.0.0.1:1/", code: exitFailed, errs: "refused"},
 	})
+	nowhere := []line{}
+	for _, call := range []string{"migrate up", "serve", "dev", "token list", "audit verify", "doctor"} {
+		nowhere = append(nowhere, line{call: call, code: exitUsage, errs: "RATION_DATABASE_URL names no database: "})
+	}
+	for _, url := range []string{"127.0.0.1", "postgres://127.0.0.1:port/ration", "postgres://127.0.0.1/ration?sslmode=perhaps"} {
+		tell(t, []string{"RATION_DATABASE_URL=" + url}, nowhere)
+	}
 	tell(t, []string{"RATION_ADMIN_URL=http://127.0.0.1:1"}, []line{
 		{call: "policy list", code: exitFailed, errs: "no answer from http://127.0.0.1:1 (RATION_ADMIN_URL)"},
 	})

@@ -32,7 +32,9 @@ type databaseConfig struct {
 func (c *databaseConfig) check(found *faults) {
 	if c.DatabaseURL == "" {
 		found.notef("RATION_DATABASE_URL", "is not set: it names the PostgreSQL database, as in postgres://user@host/ration")
+		return
 	}
+	found.checkDatabase("RATION_DATABASE_URL", c.DatabaseURL)
 }
 
 // serviceConfig is everything of the service but its store.

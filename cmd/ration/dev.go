@@ -55,6 +55,9 @@ func (p *program) dev(ctx context.Context) error {
 	var found faults
 	p.environment.read(&config, &found)
 	p.environment.read(&config.Service, &found)
+	if config.DatabaseURL != "" {
+		found.checkDatabase("RATION_DATABASE_URL", config.DatabaseURL)
+	}
 	config.Service.check(&found)
 	config.Service.Listen.checkLoopback("`ration dev` lets in whoever reaches it", &found)
 	if err := found.err(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // faults are all that is wrong with a configuration, so that it is mended in
@@ -72,6 +74,14 @@ func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip, notIP := netip.ParseAddr(host)
 	return err == nil && (host == "localhost" || notIP == nil && ip.Unmap().IsLoopback())
+}
+
+// checkDatabase notes what names no PostgreSQL database, whether there is one
+// or not.
+func (f *faults) checkDatabase(variable, text string) {
+	if _, err := pgxpool.ParseConfig(text); err != nil {
+		f.notef(variable, "names no database: %v", err)
+	}
 }
 
 // checkURL notes what is not an absolute http or https URL.
