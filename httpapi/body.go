@@ -15,8 +15,11 @@ import (
 const (
 	decisionBytesMax = 16 << 10 // every member at its longest fits several times
 	batchBytesMax    = 1 << 20  // 1,000 items of a kilobyte
-	policyBytesMax   = 64 << 10 // some thousand names in a match
 )
+
+// PolicyBytesMax bounds the body of a policy's change, in bytes: some thousand
+// names in a match.
+const PolicyBytesMax = 64 << 10
 
 // readJSON reads a JSON body of at most bytesMax into buffer, which it may
 // grow, and gives the bytes read. Errors: unsupported-media-type,

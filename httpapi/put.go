@@ -14,11 +14,16 @@ import (
 // the defaults, and carries its ETag although that form is not byte for byte
 // what was sent.
 func (a *admin) putPolicy(w http.ResponseWriter, r *http.Request) (int, error) {
-	return a.change(w, r, a.readPut)
+	id := r.PathValue("policyId")
+	if err := policy.ValidID(id); err != nil {
+		return 0, err
+	}
+	return a.change(w, r, id, policy.ParseChange)
 }
 
-// change makes the change that read gives, or only tries it.
-func (a *admin) change(w http.ResponseWriter, r *http.Request, read func(*http.Request) (policy.Put, error)) (int, error) {
+// change makes the change of a policy that parse reads from the body, or only
+// tries it.
+func (a *admin) change(w http.ResponseWriter, r *http.Request, id string, parse func(body []byte) (*policy.Change, error)) (int, error) {
 	query, err := readQuery(r, dryRun, waitForInstall)
 	if err != nil {
 		return 0, err
@@ -32,7 +37,7 @@ func (a *admin) change(w http.ResponseWriter, r *http.Request, read func(*http.R
 		return 0, err
 	}
 	defer wait.end()
-	put, err := read(r)
+	put, err := a.readPut(r, id, parse)
 	if err != nil {
 		return 0, err
 	}
@@ -56,22 +61,18 @@ func (a *admin) change(w http.ResponseWriter, r *http.Request, read func(*http.R
 	return a.writeChange(w, r, wait, status, append(appendVersion(nil, installed, put.Change.Warnings), '\n')), nil
 }
 
-// readPut reads the request: its id and change, and as Expected the version it
-// may replace.
-func (a *admin) readPut(r *http.Request) (policy.Put, error) {
-	id := r.PathValue("policyId")
-	if err := policy.ValidID(id); err != nil {
-		return policy.Put{}, err
-	}
+// readPut reads the request: its change, and as Expected the version it may
+// replace.
+func (a *admin) readPut(r *http.Request, id string, parse func(body []byte) (*policy.Change, error)) (policy.Put, error) {
 	precondition, err := readPrecondition(r.Header)
 	if err != nil {
 		return policy.Put{}, err
 	}
-	body, err := readJSON(r, nil, policyBytesMax)
+	body, err := readJSON(r, nil, PolicyBytesMax)
 	if err != nil {
 		return policy.Put{}, err
 	}
-	change, err := policy.ParseChange(body)
+	change, err := parse(body)
 	if err != nil {
 		return policy.Put{}, err
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rationhq/ration/httpapi"
 )
 
 // desk is where an operator sits: a folder of policies, and a service.
@@ -116,6 +118,7 @@ func TestPoliciesAreCheckedWithoutAService(t *testing.T) {
 	open := d.file("open.json", slow("open", 10, `"onStoreDown":{"mode":"open"},`))
 	bad := d.file("bad.json", `{"match":{},"per":["colour"],"extra":1}`)
 	misnamed := d.file("a b.json", slow("search", 10, ""))
+	long := d.file("long.json", slow("search", 10, "")+strings.Repeat(" ", httpapi.PolicyBytesMax))
 	d.prints(exitDone, good+": ok\n", "policy", "lint", good)
 	for _, c := range []struct {
 		call []string
@@ -126,6 +129,7 @@ func TestPoliciesAreCheckedWithoutAService(t *testing.T) {
 		{[]string{open, "--strict"}, exitFailed, nil},
 		{[]string{good, bad}, exitFailed, []string{good + ": ok", bad + ": #/per/0 ", bad + ": #/extra is not a known member", bad + ": #/limit is required"}},
 		{[]string{misnamed}, exitFailed, []string{"cannot be a policy's id"}},
+		{[]string{long}, exitFailed, []string{long + ": # is longer than 65536 bytes"}},
 		{[]string{bad, "-o", "json"}, exitFailed, []string{`{"pointer":"#/extra","detail":"is not a known member"}`}},
 		{[]string{filepath.Join(d.folder, "none.json")}, exitFailed, nil},
 		{nil, exitUsage, nil},
@@ -181,6 +185,8 @@ other v2 deleted
 		{call: "policy apply " + d.folder + " --yes", code: exitFailed, errs: "c.json: #/limit is required"},
 		{call: "policy get a -o json", out: `"version":2`},
 	})
+	d.file("c.json", slow("c", 1, "")+strings.Repeat(" ", httpapi.PolicyBytesMax))
+	tell(t, d.environ, []line{{call: "policy apply " + d.folder + " --yes", code: exitFailed, errs: "c.json: # is longer than 65536 bytes"}})
 	// What only the service can refuse is refused before anything is done, too.
 	d.file("c.json", slow("c", 1, ""))
 	d.file("b.json", strings.Replace(slow("b", 2, ""), `"account"`, `"user"`, 1))

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -26,9 +24,9 @@ func (p *program) policyDiffCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
 		if id == "" {
-			id = strings.TrimSuffix(filepath.Base(arguments[0]), policyFileEnd)
+			id = policyFileID(arguments[0])
 		}
-		body, err := p.readPolicy(arguments[0], "")
+		body, err := p.readPolicy(arguments[0])
 		if err != nil {
 			return err
 		}

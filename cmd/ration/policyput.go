@@ -3,17 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 )
-
-// policyBytesMax is a byte more than the service accepts, so that it is the
-// service who says that a policy is too long. More than that it would not read
-// to the end, and nobody would hear what it says.
-const policyBytesMax = 64<<10 + 1
 
 // putFlags are those of `policy put`.
 type putFlags struct {
@@ -38,10 +30,11 @@ func (p *program) policyPutCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		body, err := p.readPolicy(arguments[1], flags.reason)
+		body, err := p.readPolicy(arguments[1])
 		if err != nil {
 			return err
 		}
+		body = withReason(body, flags.reason)
 		if flags.dryRun {
 			found, err := api.tryPut(ctx, arguments[0], replaces, body)
 			if err != nil {
@@ -71,25 +64,6 @@ func (f *putFlags) replaces() (int, error) {
 		return 0, nil
 	}
 	return f.version()
-}
-
-// readPolicy reads the body of a put. Whether it is a policy is for the
-// service to say, so what is no JSON object goes there as it is.
-func (p *program) readPolicy(file, reason string) ([]byte, error) {
-	from := p.in
-	if file != "-" {
-		opened, err := os.Open(file) //nolint:gosec // the caller's own file, by the caller's own word
-		if err != nil {
-			return nil, err
-		}
-		defer opened.Close() //nolint:errcheck // it was only read
-		from = opened
-	}
-	body, err := io.ReadAll(io.LimitReader(from, policyBytesMax))
-	if err != nil {
-		return nil, fmt.Errorf("read the policy: %w", err)
-	}
-	return withReason(body, reason), nil
 }
 
 // withReason gives the body of a put with another reason, where one is stated.

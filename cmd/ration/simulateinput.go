@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/rationhq/ration/internal/simulate"
 	"github.com/rationhq/ration/internal/trace"
-	"github.com/rationhq/ration/policy"
 )
 
 // traceFlags say how a trace is read.
@@ -110,15 +108,15 @@ func (p *program) readCandidates(files []string) ([]simulate.Candidate, error) {
 	var candidates []simulate.Candidate
 	named := map[string]string{}
 	for _, file := range files {
-		body, err := p.readPolicy(file, "")
+		body, err := p.readPolicy(file)
 		if err != nil {
 			return nil, err
 		}
-		change, err := policy.ParseChange(body)
+		change, err := parsePolicy(body)
 		if err != nil {
 			return nil, fileFaults(file, err)
 		}
-		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		name := policyFileID(file)
 		if other := named[name]; other != "" {
 			return nil, usageError{fmt.Errorf("%s and %s cannot be told apart by name", other, file)}
 		}
