@@ -63,7 +63,7 @@ CREATE TABLE ration.sweep_pass (
     next_at  bigint NOT NULL                  -- when the next piece may begin
 );
 INSERT INTO ration.sweep_pass (pass, place, after, next_at) VALUES (0, 7, '00000000-0000-0000-0000-000000000000', 0);
--- What decisions settled of older rows, appended by each call that did; summed up when the sweep ends.
+-- What calls settled of older rows, a row for each call that did; summed up when the sweep ends.
 CREATE TABLE ration.carried (
     policy  int    NOT NULL,
     version int    NOT NULL,

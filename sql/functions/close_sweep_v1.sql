@@ -1,5 +1,5 @@
 -- close_sweep_v1: ends the sweep of a policy, if one is open, and writes into the audit what came of it: how many balances were
--- settled and how many of these a change cut, by the sweep itself and by decisions.
+-- settled and how many of these a change cut, by the sweep itself and by calls (append_carried_v1).
 --
 -- Arguments: the policy, the instant of the end, what ended it.
 -- Units: microseconds. Clock: none, the instant is given.
