@@ -59,7 +59,9 @@ search  v1       1 at once, 1 every 86400 s  account  shadow (kill switch)
 	if a := d.instance.mustAsk(t, request("search", "A")); !a.Allowed {
 		t.Error("a policy under a kill switch denies")
 	}
+	_, printed, _ := command(t, d.environ, "", "policy", "get", "search") // what get prints is what put takes
 	tell(t, d.environ, []line{
+		{call: "policy put search - --if-match v1", stdin: printed, out: "search v1 has this content already"},
 		{call: "kill-switch throw --for 10m --reason x", code: exitUsage, errs: "--all"},
 		{call: "kill-switch throw sea --all --for 10m --reason x", code: exitUsage, errs: "--all"},
 		{call: "kill-switch throw sea --for 48h --reason x", code: exitFailed, errs: "#/forSeconds"},

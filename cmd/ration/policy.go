@@ -87,7 +87,7 @@ func (p *program) policyGetCommand() *cobra.Command {
 		if asJSON {
 			return p.printRaw(found.raw)
 		}
-		content, err := editObject(found.raw, []string{"id", "version", "installedAt"})
+		content, err := editObject(found.raw, notPutMembers)
 		if err != nil {
 			return fmt.Errorf("read the service's answer: %w", err)
 		}

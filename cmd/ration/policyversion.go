@@ -34,6 +34,10 @@ type policyVersion struct {
 	raw json.RawMessage // the whole answer, as it came
 }
 
+// notPutMembers are those that the service adds to the content of a version in
+// force, and that a put does not take.
+var notPutMembers = []string{"id", "version", "installedAt", "modeInForce"}
+
 // mode says what the policy does now.
 func (v *policyVersion) mode() string {
 	switch {
