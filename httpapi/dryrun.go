@@ -27,13 +27,14 @@ func readDryRun(query url.Values) (bool, error) {
 
 // dryRunAnswer is the JSON of what a change would do.
 type dryRunAnswer struct {
-	DryRun   bool            `json:"dryRun"` // true
-	ID       string          `json:"id"`
-	Replaces int             `json:"replaces,omitempty"` // the version in force, absent where there is none
-	Changes  []changeMember  `json:"changes"`
-	Warnings []warningMember `json:"warnings"`
-	Balances balancesMember  `json:"balances"`
-	Restarts []string        `json:"restarts"`
+	DryRun    bool            `json:"dryRun"` // true
+	ID        string          `json:"id"`
+	Replaces  int             `json:"replaces,omitempty"`  // the version in force, absent where there is none
+	Unchanged bool            `json:"unchanged,omitempty"` // nothing would be installed
+	Changes   []changeMember  `json:"changes"`
+	Warnings  []warningMember `json:"warnings"`
+	Balances  balancesMember  `json:"balances"`
+	Restarts  []string        `json:"restarts"`
 }
 
 // changeMember is one member of the stored form that would change.
@@ -59,7 +60,7 @@ func (a *admin) tryPut(w http.ResponseWriter, r *http.Request, put policy.Put) (
 		return 0, a.withCurrentVersion(r, put.ID, err)
 	}
 	answer := dryRunAnswer{
-		DryRun: true, ID: put.ID, Changes: []changeMember{}, Warnings: warningMembers(put.Change.Warnings), Restarts: []string{},
+		DryRun: true, ID: put.ID, Unchanged: run.Unchanged, Changes: []changeMember{}, Warnings: warningMembers(put.Change.Warnings), Restarts: []string{},
 		Balances: balancesMember{
 			Rule: put.Change.Balances.String(),
 			Live: run.Balances.Live, Clamped: run.Balances.Clamped, Denied: run.Balances.Denied, AtLeast: run.Balances.AtLeast,

@@ -80,6 +80,11 @@ search v1 would become v2
 	d.prints(exitFailed, "", "policy", "put", "search", search, "--if-match", "v2", "--dry-run")
 	d.prints(exitDone, "search v2 is in force, after v1\n", "policy", "put", "search", search, "--if-match", "v1")
 	d.prints(exitDone, "search v2 has this content already\n", "policy", "diff", search, "--exit-code")
+	again := d.file("again.json", slow("search", 5, `"description":"dearer","balances":"reset",`))
+	d.prints(exitDiffers, `
+search v2 would become v3
+  balances: reset; 1 live, 0 would be clamped, 0 could no longer pay for a call
+`, "policy", "diff", again, "--id", "search", "--exit-code")
 
 	d.prints(exitUsage, "", "policy", "rollback", "search", "v1")
 	d.prints(exitUsage, "", "policy", "rollback", "search", "first", "--if-match", "v2")

@@ -37,7 +37,7 @@ func (p *program) policyDiffCommand() *cobra.Command {
 		if err := p.printTrial(&found, asJSON); err != nil {
 			return err
 		}
-		if exitCode && len(found.Changes) > 0 {
+		if exitCode && !found.Unchanged {
 			return errDiffers
 		}
 		return nil

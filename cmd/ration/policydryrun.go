@@ -11,12 +11,13 @@ import (
 
 // trial is what a change would do, as the service answers a dry run.
 type trial struct {
-	ID       string        `json:"id"`
-	Replaces int           `json:"replaces"` // 0: it would create the policy
-	Changes  []changed     `json:"changes"`
-	Warnings []fault       `json:"warnings"`
-	Balances trialBalances `json:"balances"`
-	Restarts []string      `json:"restarts"`
+	ID        string        `json:"id"`
+	Replaces  int           `json:"replaces"`  // 0: it would create the policy
+	Unchanged bool          `json:"unchanged"` // nothing would be installed
+	Changes   []changed     `json:"changes"`
+	Warnings  []fault       `json:"warnings"`
+	Balances  trialBalances `json:"balances"`
+	Restarts  []string      `json:"restarts"`
 
 	raw json.RawMessage // the whole answer, as it came
 }
@@ -68,7 +69,7 @@ func (p *program) printTrial(t *trial, asJSON bool) error {
 	switch {
 	case t.Replaces == 0:
 		fmt.Fprintln(p.out, paint.strong(t.ID+" would be created"))
-	case len(t.Changes) == 0:
+	case t.Unchanged:
 		fmt.Fprintln(p.out, paint.strong(fmt.Sprintf("%s v%d has this content already", t.ID, t.Replaces)))
 	default:
 		fmt.Fprintln(p.out, paint.strong(fmt.Sprintf("%s v%d would become v%d", t.ID, t.Replaces, t.Replaces+1)))
@@ -94,7 +95,7 @@ func (p *program) printChanges(t *trial, paint painter) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if t.Replaces > 0 && len(t.Changes) > 0 {
+	if t.Replaces > 0 && !t.Unchanged {
 		fmt.Fprintf(p.out, "  balances: %s\n", t.Balances)
 	}
 	for _, pointer := range t.Restarts {

@@ -54,7 +54,7 @@ func (a *adminAPI) planOf(ctx context.Context, files []policyFile, flags applyFl
 		switch {
 		case step.Replaces == 0:
 			step.Action = planCreate
-		case len(step.trial.Changes) == 0:
+		case len(step.trial.Changes) == 0: // a reset that the file still asks for came with its content
 			step.Action = planKeep
 		default:
 			step.Action = planChange
