@@ -15,14 +15,15 @@ DROP FUNCTION ration.balance_at_v1, ration.carry_v1, ration.decide_read_v1, rati
 -- Units: none. Clock: none. Locks: none; the caller has locked the rows, so that a sweep of them cannot end before it does.
 -- SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.append_carried_v1(p_policies int[], p_from int[], p_to int[], p_clamped boolean[])
-RETURNS void LANGUAGE sql VOLATILE
-BEGIN ATOMIC
+RETURNS void LANGUAGE plpgsql VOLATILE  -- which keeps the plan, as LANGUAGE sql does not
+AS $$
+BEGIN
     INSERT INTO ration.carried (policy, version, settled, clamped)
     SELECT s.policy, s.version, count(*), count(*) FILTER (WHERE c.clamped)
     FROM unnest(p_policies, p_from, p_to, p_clamped) AS c (policy, before, now, clamped)
     JOIN ration.sweep AS s ON s.policy = c.policy AND c.before < s.version AND s.version <= c.now
     GROUP BY s.policy, s.version;
-END;
+END $$;
 
 -- effective_mode_v1: the mode in force of a policy: what its content says, but shadow where a kill switch lies over one that
 -- enforces. The one home of that rule.
@@ -385,10 +386,11 @@ END $$;
 -- Units: balances in units of 1/d token of their version, instants in microseconds.
 -- Clock: none; it reaches the last change, not now.
 -- Locks: none. SQLSTATE: none.
+-- Note:  called for each row of an older version, so it has no settings of its own: to set search_path and to set it back
+--        would be two thirds of a call. Whoever runs it with more than his own rights has set it.
 CREATE OR REPLACE FUNCTION ration.carry_v1(
     p_policy int, p_from int, p_to int, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint, OUT o_clamped boolean)
 LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     r           record;

@@ -364,7 +364,7 @@ CREATE TRIGGER audit_refuse BEFORE DELETE OR UPDATE OR TRUNCATE ON ration.audit 
 
 -- functions
 function advisory_key_v1(p_key uuid) returns bigint language sql immutable parallel safe
-function append_carried_v1(p_policies integer[], p_from integer[], p_to integer[], p_clamped boolean[]) returns void language sql volatile
+function append_carried_v1(p_policies integer[], p_from integer[], p_to integer[], p_clamped boolean[]) returns void language plpgsql volatile
 function apply_kill_switch_v1(p_prefix text, p_generation bigint) returns void language sql volatile
 function audit_chain_v1() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp
 function audit_hash_v1(p_row ration.audit) returns bytea language sql stable parallel safe set search_path=pg_catalog, pg_temp
@@ -373,7 +373,7 @@ function audit_verify_v1(p_after bigint, p_hash bytea, p_rows integer, OUT o_row
 function balance_at_v1(p_policy integer, p_version integer, p_balance bigint, p_at bigint, p_now bigint) returns bigint language sql stable strict set search_path=pg_catalog, pg_temp
 function bucket_key(p_policy text, p_attributes jsonb) returns uuid language plpgsql stable strict set search_path=pg_catalog, pg_temp
 function canonical_target_v1(p_text text) returns text language plpgsql immutable parallel safe strict set search_path=pg_catalog, pg_temp
-function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint, OUT o_clamped boolean) returns record language plpgsql stable strict set search_path=pg_catalog, pg_temp
+function carry_v1(p_policy integer, p_from integer, p_to integer, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint, OUT o_clamped boolean) returns record language plpgsql stable strict
 function clamped_v1(p_balance numeric, p_capacity_units bigint) returns bigint language sql immutable parallel safe
 function clean_instances_v1(p_now bigint DEFAULT NULL::bigint) returns integer language plpgsql volatile security definer set search_path=pg_catalog, pg_temp
 function clean_logs_v1(p_durable boolean, p_shard integer, p_after uuid, p_rows integer, p_now bigint DEFAULT NULL::bigint, OUT o_deleted integer, OUT o_last uuid) returns record language plpgsql volatile security definer set search_path=pg_catalog, pg_temp

@@ -6,11 +6,12 @@
 -- Units: none. Clock: none. Locks: none; the caller has locked the rows, so that a sweep of them cannot end before it does.
 -- SQLSTATE: none.
 CREATE OR REPLACE FUNCTION ration.append_carried_v1(p_policies int[], p_from int[], p_to int[], p_clamped boolean[])
-RETURNS void LANGUAGE sql VOLATILE
-BEGIN ATOMIC
+RETURNS void LANGUAGE plpgsql VOLATILE  -- which keeps the plan, as LANGUAGE sql does not
+AS $$
+BEGIN
     INSERT INTO ration.carried (policy, version, settled, clamped)
     SELECT s.policy, s.version, count(*), count(*) FILTER (WHERE c.clamped)
     FROM unnest(p_policies, p_from, p_to, p_clamped) AS c (policy, before, now, clamped)
     JOIN ration.sweep AS s ON s.policy = c.policy AND c.before < s.version AND s.version <= c.now
     GROUP BY s.policy, s.version;
-END;
+END $$;

@@ -7,10 +7,11 @@
 -- Units: balances in units of 1/d token of their version, instants in microseconds.
 -- Clock: none; it reaches the last change, not now.
 -- Locks: none. SQLSTATE: none.
+-- Note:  called for each row of an older version, so it has no settings of its own: to set search_path and to set it back
+--        would be two thirds of a call. Whoever runs it with more than his own rights has set it.
 CREATE OR REPLACE FUNCTION ration.carry_v1(
     p_policy int, p_from int, p_to int, p_balance bigint, p_at bigint, OUT o_balance bigint, OUT o_at bigint, OUT o_clamped boolean)
 LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     r           record;
