@@ -17,7 +17,11 @@ func (s *Set) Review(id string, spec *Spec) []Warning {
 	if spec.Mode == Disabled {
 		return nil
 	}
-	mine := newCompiled(&Installed{ID: id, Spec: spec, Mode: spec.Mode}, 0)
+	put := &Installed{ID: id, Spec: spec, Mode: spec.Mode}
+	if known, found := s.Lookup(id); found {
+		put.Overrides = known.Overrides // which follow their policy
+	}
+	mine := newCompiled(put, 0)
 	var above, below []string
 	for i := range s.compiled {
 		other := &s.compiled[i]
@@ -51,13 +55,24 @@ func someOf(ids []string) string {
 
 // deniesBefore says whether whatever other would deny, c denies at the latest
 // then: it matches all that other does, under the same key and for the same
-// cost, and its limit is as tight. A key with an override is another matter.
+// cost, and its limit is as tight. Keys for which an override makes c let more
+// pass, or other less, are another matter.
 func (c *compiled) deniesBefore(other *compiled) bool {
 	spec, looser := c.Spec, other.Spec
-	return len(c.Overrides) == 0 &&
+	return c.overridesOnly(OverrideBlocked) && other.overridesOnly(OverrideExempt) &&
 		slices.Equal(spec.Per, looser.Per) && (!spec.keyedBy(IP) || spec.IPPrefix == looser.IPPrefix) &&
 		spec.Scope == looser.Scope && spec.Costs.equal(&looser.Costs) &&
 		spec.Limit.asTightAs(&looser.Limit) && c.covers(other)
+}
+
+// overridesOnly says whether every override that keys of c have is of an action.
+func (c *compiled) overridesOnly(action OverrideAction) bool {
+	for _, override := range c.Overrides {
+		if override.Action != action {
+			return false
+		}
+	}
+	return true
 }
 
 // covers says whether c matches whatever other matches and has the key for.

@@ -78,10 +78,30 @@ func TestReviewNamesSome(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		others = append(others, ofSpec(t, id, reviewed))
 	}
-	others[0].Overrides = map[Key]Override{{}: {}} // whom it exempts, only the others limit
+	others[0].Overrides = map[Key]Override{{}: {Action: OverrideExempt}} // whom it exempts, only the others limit
 	warnings := Compile(1, others).Review("mine", ofSpec(t, "mine", reviewed).Spec)
 	if len(warnings) != 2 || !strings.Contains(warnings[0].Detail, "b, c, d, e, f and 1 more") {
 		t.Errorf("%+v", warnings)
+	}
+}
+
+// The tighter policy may block keys, and the other exempt them; any other
+// override makes the two differ for its key.
+func TestReviewMindsOverrides(t *testing.T) {
+	t.Parallel()
+	tight, loose := reviewed, strings.Replace(reviewed, `"capacity":10`, `"capacity":11`, 1)
+	for action, remains := range map[OverrideAction]string{OverrideBlocked: tight, OverrideExempt: loose, OverrideLimit: ""} {
+		for _, c := range []struct{ mine, other, names string }{{tight, loose, "shadows"}, {loose, tight, "shadowed"}} {
+			for i, body := range []string{c.mine, c.other} {
+				policies := []*Installed{ofSpec(t, "mine", c.mine), ofSpec(t, "other", c.other)}
+				policies[i].Overrides = map[Key]Override{{}: {Action: action}}
+				want := ""
+				if body == remains {
+					want = c.names
+				}
+				checkReview(t, Compile(1, policies), "mine", policies[0].Spec, want, policies[i].ID+" with an override "+action.String()+", "+c.names)
+			}
+		}
 	}
 }
 
