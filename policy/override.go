@@ -67,13 +67,16 @@ func (m *Matched) Denying() *Installed {
 }
 
 // Unchecked is the policy that answers for a request which nothing is asked of:
-// the first that is disabled, or exempts or blocks its key. It is nil when
-// there is none.
+// the first that is disabled, else the first that exempts its key, else the
+// first that blocks it. It is nil when there is none.
 func (m *Matched) Unchecked() *Installed {
-	for _, policies := range [...][]*Installed{m.Exempt, m.Blocked} {
-		if m.Disabled == nil && len(policies) > 0 {
-			return policies[0]
-		}
+	switch {
+	case m.Disabled != nil:
+		return m.Disabled
+	case len(m.Exempt) > 0:
+		return m.Exempt[0]
+	case len(m.Blocked) > 0:
+		return m.Blocked[0]
 	}
-	return m.Disabled
+	return nil
 }

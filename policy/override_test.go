@@ -77,12 +77,34 @@ func TestOverridesStandInTheirPolicysPlace(t *testing.T) {
 			}
 		}
 	}
-	disabled := Compile(1, []*Installed{overridden("a", Disabled)})
 	request := &Request{}
-	request.Values[Account], request.Values[Operation] = "B", "x"
+	request.Values[Account], request.Values[Operation] = "L", "x"
 	var m Matched
+	if err := set.Match(request, &m); err != nil || m.Checks[0].Key != KeyOf("a!1", m.Checks[0].Policy.Spec, &request.Values) {
+		t.Errorf("another limit is kept under the key %x, %v", m.Checks[0].Key, err)
+	}
+	request.Values[Account] = "B"
+	disabled := Compile(1, []*Installed{overridden("a", Disabled)})
 	if err := disabled.Match(request, &m); err != nil || m.Denying() != nil || m.Disabled == nil {
 		t.Errorf("a disabled policy blocks: %+v, %v", m, err)
+	}
+}
+
+func TestWhoAnswersWhereNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	disabled, exempt, blocked := new(Installed), new(Installed), new(Installed)
+	for _, c := range []struct {
+		matched Matched
+		want    *Installed
+	}{
+		{Matched{}, nil},
+		{Matched{Blocked: []*Installed{blocked}}, blocked},
+		{Matched{Blocked: []*Installed{blocked}, Exempt: []*Installed{exempt, disabled}}, exempt},
+		{Matched{Blocked: []*Installed{blocked}, Exempt: []*Installed{exempt}, Disabled: disabled}, disabled},
+	} {
+		if got := c.matched.Unchecked(); got != c.want {
+			t.Errorf("%+v: another policy answers", c.matched)
+		}
 	}
 }
 
