@@ -91,6 +91,22 @@ func TestOverridesBesideOtherPolicies(t *testing.T) {
 	})
 }
 
+// A shadow that blocks a key denies nothing and is counted all the same.
+func TestAShadowBlocksNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.installOn(t, "op", "enforced", `["account"]`, bucket(5), "")
+		tried := s.installOn(t, "op", "tried", `["account"]`, bucket(5), `, "mode": "shadow"`)
+		s.override(tried, "B", policy.Override{Action: policy.OverrideBlocked})
+		r := start(t, s)
+		if d := r.ask(request("op", "B", 1)).is(true, 4); d.Policy.ID != "enforced" {
+			t.Errorf("decided by %s", d.Policy.ID)
+		}
+		r.isCounted(1, "ration_decisions_total", "policy", "tried", "outcome", "shadow_denied", "source", "policy")
+	})
+}
+
 // What was decided under an operation id before its key was blocked is told
 // again; a new one is denied.
 func TestABlockedKeyRepeatsWhatWasDecided(t *testing.T) {

@@ -286,9 +286,17 @@ func TestADeletedPolicyMatchesNothing(t *testing.T) {
 		r.ask(request("op", "A", 1)).is(true, 9)
 		tombstone := *installed
 		tombstone.Version, tombstone.Deleted = 2, true
+		early, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Await(early, &tombstone); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a tombstone is awaited before it is there: %v", err)
+		}
 		policies.answers(2, &tombstone)
-		r.Refresh()
-		synctest.Wait()
+		late, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Await(late, &tombstone); err != nil {
+			t.Errorf("a tombstone is awaited: %v", err)
+		}
 		r.ask(request("op", "A", 1)).fails(policy.ReasonNoPolicy)
 	})
 }
