@@ -36,6 +36,8 @@ func TestReview(t *testing.T) {
 		{[2]string{`"report.*"`, `"*"`}, "shadowed"},
 		{[2]string{`"report.*"`, `"report.read"`}, "shadows"},
 		{[2]string{`"report.*"`, `"search.*"`}, ""},
+		{[2]string{`"report.*"`, `"search.read"`}, ""},
+		{[2]string{`"operations":["report.*"],`, ``}, "shadowed"},
 		{[2]string{`{"operations"`, `{"accounts":["*"],"operations"`}, "shadowed"}, // who has no account passes both
 		{[2]string{`{"operations"`, `{"users":["*"],"operations"`}, "shadows"},
 		{[2]string{`["account"]`, `["account","operation"]`}, ""},
@@ -46,6 +48,30 @@ func TestReview(t *testing.T) {
 		other := ofSpec(t, "other", strings.Replace(reviewed, c.change[0], c.change[1], 1))
 		set := Compile(1, []*Installed{other, ofSpec(t, "mine", reviewed)})
 		checkReview(t, set, "mine", ofSpec(t, "mine", reviewed).Spec, c.names, c.change[1])
+	}
+}
+
+// What a policy matches by `*`, and how it cuts addresses, is compared as it
+// is meant.
+func TestReviewOfWhatIsAlwaysThere(t *testing.T) {
+	t.Parallel()
+	body := func(match, members string) string {
+		return `{"match":` + match + `,"per":["ip"],"limit":{"algorithm":"fixed_window","limit":5,"windowSeconds":60}` + members + `}`
+	}
+	all := body(`{}`, "")
+	for other, want := range map[string]string{
+		body(`{"operations":["*"]}`, ""):                          "shadowed", // every request has one
+		body(`{"ips":["*"]}`, ""):                                 "shadowed", // without one neither has a key
+		body(`{"users":["*"]}`, ""):                               "shadows",
+		body(`{"ips":["10.0.0.0/8"]}`, ""):                        "shadows",
+		body(`{}`, `,"ipPrefix":{"v4":24,"v6":64}`):               "",
+		body(`{}`, `,"ipPrefix":{"v4":32,"v6":64}`):               "shadowed", // as all have that say nothing
+		body(`{"ips":["10.0.0.1"]}`, `,"costs":{"default":2}`):    "",
+		body(`{"operations":["a"]}`, `,"costs":{"max":2}`):        "",
+		body(`{}`, `,"costs":{"default":1,"operations":{"a":2}}`): "",
+	} {
+		set := Compile(1, []*Installed{ofSpec(t, "other", other)})
+		checkReview(t, set, "mine", ofSpec(t, "mine", all).Spec, want, other)
 	}
 }
 
