@@ -64,7 +64,7 @@ func (t *trial) ask(request *policy.Request, nowMicros, clock int64) error {
 		return nil
 	}
 	check := &t.matched.Checks[0]
-	key, err := t.usageOf(check.Key, request, nowMicros)
+	key, err := t.usageOf(check.Key, request)
 	if err != nil {
 		return err
 	}
@@ -108,14 +108,14 @@ func (t *trial) passBy(err error) {
 }
 
 // usageOf gives what a key has, and makes it when it is new.
-func (t *trial) usageOf(key policy.Key, request *policy.Request, nowMicros int64) (*usage, error) {
+func (t *trial) usageOf(key policy.Key, request *policy.Request) (*usage, error) {
 	if known := t.keys[key]; known != nil {
 		return known, nil
 	}
 	if len(t.keys) == t.keysMax {
 		return nil, fmt.Errorf("policy %s has more than %d keys in this trace, which are kept in memory: allow more, or give it less of the trace", t.Name, t.keysMax)
 	}
-	made := &usage{state: newState(&t.Spec.Limit, nowMicros), name: keyName(t.Spec, &request.Values)}
+	made := &usage{state: newState(&t.Spec.Limit), name: keyName(t.Spec, &request.Values)}
 	t.keys[key] = made
 	return made, nil
 }

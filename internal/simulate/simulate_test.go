@@ -48,26 +48,34 @@ func run(t *testing.T, keysMax int, lines string, policies ...[2]string) (*simul
 	if err := simulation.Run(reader); err != nil {
 		return nil, err
 	}
-	return simulation.Report(reader, 2), nil
+	return simulation.Report(reader, 4), nil
 }
 
 const pair = `{"match": {"operations": ["read"]}, "per": ["account"], "mode": "disabled", "costs": {"max": 9},
 	"limit": {"algorithm": "token_bucket", "capacity": 2, "refillTokens": 1, "refillSeconds": 10}}`
 
 // Figures worked by hand: a disabled policy is tried as if enforced, a request
-// out of order is asked at its own time, and what a policy does not check is
-// told apart.
+// out of order is asked at its own time and counted in the second that the
+// clock shows, and what a policy does not check is told apart.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	report, err := run(t, 10, `100,A,read,
 100,A,read,
+101.0005,A,read,
 103,A,read,
-101,A,read,
 102,B,read,
-103,B,read,2
+98,B,read,
+102,C,read,
+104,B,read,2
 104,C,read,3
-105,,read,
+104,D,read,
+104,D,read,
+104,E,read,2
+105,E,read,
+105,D,read,
+106,,read,
 106,A,write,
+106,A,read,10
 nonsense
 110,A,read,
 `, [2]string{"pair", pair})
@@ -77,17 +85,19 @@ nonsense
 	at := func(second int64) time.Time { return time.Unix(second, 0).UTC() }
 	want := &simulate.Report{
 		Trace: simulate.Trace{
-			Lines: 12, Requests: 10, From: at(100), To: at(110), OutOfOrder: 2, BadLines: 1,
-			FirstBad: []simulate.BadLine{{Line: 11, Reason: "has 1 columns, and the first line 4"}},
+			Lines: 20, Requests: 18, From: at(98), To: at(110), OutOfOrder: 3, BadLines: 1,
+			FirstBad: []simulate.BadLine{{Line: 19, Reason: "has 1 columns, and the first line 4"}},
 		},
 		Policies: []simulate.Outcome{{
 			Policy: "pair", Limit: "2 at once, 1 every 10 s",
-			Checked: 8, Allowed: 4, Denied: 4, DeniedShare: 0.5, Unmatched: 1, Missing: 1,
-			Keys: 3, KeysDenied: 3, WorstWait: simulate.Wait{Never: true},
-			Peak: simulate.Peak{Allowed: 2, At: at(100)},
+			Checked: 15, Allowed: 9, Denied: 6, DeniedShare: 0.4, Unmatched: 1, Missing: 1, Refused: 1,
+			Keys: 5, KeysDenied: 5, WorstWait: simulate.Wait{Never: true},
+			Peak: simulate.Peak{Allowed: 3, At: at(103)},
 			WorstKeys: []simulate.Key{
-				{Key: "account=A", Allowed: 3, Denied: 2, WorstWait: simulate.Wait{Millis: 9000}, FirstDenied: at(103)},
-				{Key: "account=C", Denied: 1, WorstWait: simulate.Wait{Never: true}, FirstDenied: at(104)},
+				{Key: "account=A", Allowed: 3, Denied: 2, WorstWait: simulate.Wait{Millis: 9000}, FirstDenied: at(101).Add(500 * time.Microsecond)},
+				{Key: "account=C", Allowed: 1, Denied: 1, WorstWait: simulate.Wait{Never: true}, FirstDenied: at(104)},
+				{Key: "account=B", Allowed: 2, Denied: 1, WorstWait: simulate.Wait{Millis: 18000}, FirstDenied: at(104)},
+				{Key: "account=D", Allowed: 2, Denied: 1, WorstWait: simulate.Wait{Millis: 9000}, FirstDenied: at(105)},
 			},
 		}},
 	}

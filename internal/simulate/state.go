@@ -16,7 +16,7 @@ type state interface {
 }
 
 // newState is a key that was never charged.
-func newState(l *policy.Limit, nowMicros int64) state {
+func newState(l *policy.Limit) state {
 	switch l.Algorithm {
 	case policy.FixedWindow:
 		return new(window)
@@ -28,7 +28,7 @@ func newState(l *policy.Limit, nowMicros int64) state {
 	case policy.SlidingWindowLog:
 		return new(log)
 	default:
-		return &bucket{units: l.Capacity * l.Rate.D, atMicros: nowMicros}
+		return &bucket{units: l.Capacity * l.Rate.D}
 	}
 }
 
@@ -91,14 +91,9 @@ func (w *slidingWindow) ask(l *policy.Limit, cost, nowMicros int64) int64 {
 	return at.beginMicros + span + forgotten(at.used, l.Capacity-cost, span) - nowMicros
 }
 
-// forgotten is how long into a window what was used in the one before weighs
-// more than room.
-func forgotten(before, room, span int64) int64 {
-	if before <= room {
-		return 0
-	}
-	return span - room*span/before
-}
+// forgotten is how long into a window what was used in the one before, which
+// is more than room, weighs more than it.
+func forgotten(before, room, span int64) int64 { return span - room*span/before }
 
 // log is every charge by itself, or by the end of its segment where a strict
 // counter counts.

@@ -10,14 +10,17 @@ import (
 	"github.com/rationhq/ration/policy"
 )
 
-// limits are one of each kind, small enough that random traffic meets their
-// edges: rates that no microsecond divides, windows that no segment divides.
+// limits are of each kind, small enough that random traffic meets their edges:
+// rates that no microsecond divides, windows that no segment divides. Those
+// that are large are as large as there may be.
 var limits = []string{
 	`{"algorithm": "token_bucket", "capacity": 7, "refillTokens": 3, "refillSeconds": 0.7}`,
 	`{"algorithm": "token_bucket", "capacity": 5, "refillTokens": 2000001, "refillSeconds": 1}`,
 	`{"algorithm": "token_bucket", "capacity": 4611686018427387903, "refillTokens": 4000000000000000000, "refillSeconds": 1}`,
 	`{"algorithm": "fixed_window", "limit": 6, "windowSeconds": 1.000007}`,
+	`{"algorithm": "fixed_window", "limit": 4611686018427387903, "windowSeconds": 1.000007}`,
 	`{"algorithm": "sliding_window_counter", "limit": 6, "windowSeconds": 1.000007}`,
+	`{"algorithm": "sliding_window_counter", "limit": 2305826868000, "windowSeconds": 1.000007}`,
 	`{"algorithm": "sliding_window_counter", "limit": 6, "windowSeconds": 1.000007, "strict": true}`,
 	`{"algorithm": "sliding_window_log", "limit": 6, "windowSeconds": 1.000007}`,
 }
@@ -33,29 +36,21 @@ func TestStatesAnswerAsTheStore(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
 			store, installed := storeOf(t, limit)
-			trial, err := newTrial(Candidate{Name: installed.ID, Spec: installed.Spec}, 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rule, states := &installed.Spec.Limit, map[policy.Key]state{}
 			var allowed, denied int
-			now := int64(1_700_000_000_000_000)
+			now, advised := int64(1_700_000_000_000_000), int64(0)
 			for range 3000 {
-				now += step(random, installed.Spec.Limit.SpanMicros)
-				cost := 1 + random.Int64N(min(7, installed.Spec.Limit.Capacity))
-				if installed.Spec.Limit.Capacity > 100 {
-					cost *= 400_000_000_000_000_000
-				}
+				now += step(random, rule.SpanMicros, advised)
+				cost := (1 + random.Int64N(min(7, rule.Capacity))) * max(1, rule.Capacity/7)
 				key := policy.Key{byte(random.IntN(3))}
 				want := charge(t, store, policy.Check{Policy: installed, Key: key, Cost: cost}, now)
-				held := trial.keys[key]
-				if held == nil {
-					held = &usage{state: newState(&installed.Spec.Limit, now)}
-					trial.keys[key] = held
+				if states[key] == nil {
+					states[key] = newState(rule)
 				}
-				if got := held.state.ask(&installed.Spec.Limit, cost, now); got != want {
+				if got := states[key].ask(rule, cost, now); got != want {
 					t.Fatalf("cost %d at %d: wait %d, want %d", cost, now, got, want)
 				}
-				if want == 0 {
+				if advised = want; want == 0 {
 					allowed++
 				} else {
 					denied++
@@ -68,9 +63,9 @@ func TestStatesAnswerAsTheStore(t *testing.T) {
 	}
 }
 
-// step is how far the clock goes on: often not at all, at times back or a
-// window or two ahead.
-func step(random *rand.Rand, span int64) int64 {
+// step is how far the clock goes on: often not at all or by the wait that was
+// advised last, at times back or a window or two ahead.
+func step(random *rand.Rand, span, advised int64) int64 {
 	span = max(span, 1_000_000)
 	switch random.IntN(20) {
 	case 0:
@@ -79,6 +74,10 @@ func step(random *rand.Rand, span int64) int64 {
 		return span + random.Int64N(2*span)
 	case 2, 3, 4:
 		return 0
+	case 5, 6, 7:
+		return advised
+	case 8, 9:
+		return random.Int64N(5)
 	default:
 		return random.Int64N(span / 4)
 	}
