@@ -3,13 +3,13 @@ DROP TABLE ration.audit_head, ration.shadow_denial, ration.shadow_total, ration.
     ration.sweep_pass, ration.sweep, ration.kill_switch, ration.override;
 DROP INDEX ration.audit_policy, ration.audit_actor;
 ALTER TABLE ration.audit DROP COLUMN role, DROP COLUMN settled, DROP COLUMN clamped, DROP COLUMN previous, DROP COLUMN hash;
--- What was kept before a policy began anew must not count again.
-DELETE FROM ration.bucket_fast AS s USING ration.policy AS p WHERE p.number = s.policy AND s.version < p.since;
-DELETE FROM ration.bucket_durable AS s USING ration.policy AS p WHERE p.number = s.policy AND s.version < p.since;
-DELETE FROM ration.window_fast AS s USING ration.policy AS p WHERE p.number = s.policy AND s.version < p.since;
-DELETE FROM ration.window_durable AS s USING ration.policy AS p WHERE p.number = s.policy AND s.version < p.since;
-DELETE FROM ration.log_fast AS s USING ration.policy AS p WHERE p.number = s.policy AND s.version < p.since;
-DELETE FROM ration.log_durable AS s USING ration.policy AS p WHERE p.number = s.policy AND s.version < p.since;
+-- What was kept before a policy began anew must not count again; what limits of overrides have kept has no policy any more.
+DELETE FROM ration.bucket_fast AS s USING ration.policy AS p WHERE p.number = s.policy AND (s.version < p.since OR p.parent IS NOT NULL);
+DELETE FROM ration.bucket_durable AS s USING ration.policy AS p WHERE p.number = s.policy AND (s.version < p.since OR p.parent IS NOT NULL);
+DELETE FROM ration.window_fast AS s USING ration.policy AS p WHERE p.number = s.policy AND (s.version < p.since OR p.parent IS NOT NULL);
+DELETE FROM ration.window_durable AS s USING ration.policy AS p WHERE p.number = s.policy AND (s.version < p.since OR p.parent IS NOT NULL);
+DELETE FROM ration.log_fast AS s USING ration.policy AS p WHERE p.number = s.policy AND (s.version < p.since OR p.parent IS NOT NULL);
+DELETE FROM ration.log_durable AS s USING ration.policy AS p WHERE p.number = s.policy AND (s.version < p.since OR p.parent IS NOT NULL);
 UPDATE ration.policy AS p SET mode = v.content ->> 'mode'
 FROM ration.policy_version AS v WHERE v.number = p.number AND v.version = p.version AND p.mode <> 'deleted';
 DELETE FROM ration.policy AS p WHERE p.parent IS NOT NULL OR p.mode = 'deleted';
