@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -20,6 +22,9 @@ const (
 	adminTimeout = 75 * time.Second
 	// answerBytesMax bounds one answer: a page of the largest policies there can be.
 	answerBytesMax = 128 << 20
+
+	pageRows = 1000        // of a list in one answer: as many as the service gives
+	allRows  = math.MaxInt // of a list
 )
 
 // adminConfig says where the administration listener is, and who asks.
@@ -89,46 +94,36 @@ func replacing(version int) http.Header {
 
 var nextLink = regexp.MustCompile(`<([^>]+)>; rel="next"`)
 
-// list gives all policies in force, page after page.
-func (a *adminAPI) list(ctx context.Context) ([]policyVersion, error) {
-	return a.versions(ctx, "/v1/policies?limit=1000", "policies")
+// list gives all policies in force, read and as they came.
+func (a *adminAPI) list(ctx context.Context) ([]policyVersion, []json.RawMessage, error) {
+	return collect[policyVersion](ctx, a, "/v1/policies", nil, "policies", allRows)
 }
 
-// versions gives the versions of all pages from a path on.
-func (a *adminAPI) versions(ctx context.Context, path, member string) ([]policyVersion, error) {
-	var all []policyVersion
-	err := a.pages(ctx, path, member, func(raw json.RawMessage) (more bool, err error) {
-		version, err := readPolicyVersion(raw)
-		all = append(all, version)
-		return true, err
-	})
-	return all, err
-}
-
-// pages gives what the member of each page lists, from a path on, one after the
-// other, as long as more is wanted.
-func (a *adminAPI) pages(ctx context.Context, path, member string, take func(raw json.RawMessage) (more bool, err error)) error {
-	for path != "" {
-		body, header, err := a.call(ctx, http.MethodGet, path, nil, nil)
+// collect gives what the member of each page lists, page after page and at most
+// so many rows, read and as it came.
+func collect[T any](
+	ctx context.Context, a *adminAPI, path string, query url.Values, member string, rows int,
+) (all []T, raw []json.RawMessage, err error) {
+	asked := url.Values{"limit": {strconv.Itoa(min(rows, pageRows))}}
+	maps.Copy(asked, query)
+	for next := withQuery(path, asked); next != "" && len(all) < rows; {
+		body, header, err := a.call(ctx, http.MethodGet, next, nil, nil)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		var page map[string]json.RawMessage
-		var rows []json.RawMessage
-		if err := errors.Join(json.Unmarshal(body, &page), json.Unmarshal(page[member], &rows)); err != nil {
-			return fmt.Errorf("read the service's answer: %w", err)
+		var read []T
+		var came []json.RawMessage
+		if err := errors.Join(json.Unmarshal(body, &page), json.Unmarshal(page[member], &read), json.Unmarshal(page[member], &came)); err != nil {
+			return nil, nil, fmt.Errorf("read the service's answer: %w", err)
 		}
-		for _, raw := range rows {
-			if more, err := take(raw); err != nil || !more {
-				return err
-			}
-		}
-		path = ""
-		if next := nextLink.FindStringSubmatch(header.Get("Link")); next != nil {
-			path = next[1]
+		all, raw = append(all, read...), append(raw, came...)
+		next = ""
+		if link := nextLink.FindStringSubmatch(header.Get("Link")); link != nil {
+			next = link[1]
 		}
 	}
-	return nil
+	return all[:min(rows, len(all))], raw[:min(rows, len(raw))], nil
 }
 
 // read makes a call and reads the JSON that it answers.

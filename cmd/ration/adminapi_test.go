@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -63,6 +66,48 @@ func TestWhoWaitsInVainIsToldSo(t *testing.T) {
 			tell(t, []string{"RATION_ADMIN_URL=" + service.URL}, []line{
 				{call: "policy " + call + " --if-match v1 --wait 1s -o " + form, stdin: "{}", code: exitFailed, out: "p", errs: "not confirmed in time by\n  two (019a)"},
 			})
+		}
+	}
+}
+
+// A list is all of its pages, a page without rows among them, or as many rows as
+// are wanted.
+func TestAListIsAllOfItsPages(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.RequestURI())
+		after, _ := strconv.Atoi(r.FormValue("after"))
+		if after < 3 {
+			w.Header().Set("Link", fmt.Sprintf(`<%s?after=%d>; rel="next"`, r.URL.Path, after+1))
+		}
+		rows := fmt.Sprintf(`{"id":%d,"key":"%[1]d1"},{"id":%[1]d,"key":"%[1]d2"}`, after)
+		if after == 1 {
+			rows = ""
+		}
+		_, _ = fmt.Fprintf(w, `{"rows":[%s],"buckets":[%[1]s]}`, rows)
+	}))
+	t.Cleanup(service.Close)
+	for _, c := range []struct {
+		call, out string
+		asked     []string
+	}{
+		{
+			"bucket show p -o json",
+			`{"buckets":[{"id":0,"key":"01"},{"id":0,"key":"02"},{"id":2,"key":"21"},{"id":2,"key":"22"},{"id":3,"key":"31"},{"id":3,"key":"32"}]}`,
+			[]string{"/v1/buckets?limit=50&policy=p", "/v1/buckets?after=1", "/v1/buckets?after=2", "/v1/buckets?after=3"},
+		},
+		{
+			"audit list --rows 4 -o json",
+			`{"rows":[{"id":0,"key":"01"},{"id":0,"key":"02"},{"id":2,"key":"21"},{"id":2,"key":"22"}]}`,
+			[]string{"/v1/audit?limit=4", "/v1/audit?after=1", "/v1/audit?after=2"},
+		},
+		{"audit list --rows 2000 -o json", `{"rows":[`, []string{"/v1/audit?limit=500", "/v1/audit?after=1", "/v1/audit?after=2", "/v1/audit?after=3"}},
+	} {
+		asked = nil
+		tell(t, []string{"RATION_ADMIN_URL=" + service.URL}, []line{{call: c.call, out: c.out}})
+		if !slices.Equal(asked, c.asked) {
+			t.Errorf("ration %s asks %q, want %q", c.call, asked, c.asked)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -11,11 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Bounds of a list of the audit.
-const (
-	auditPageRows    = 500 // as many as the service gives at once
-	auditRowsDefault = 50  // a screen or two
-)
+// auditPageRows is how many rows of the audit the service gives at once.
+const auditPageRows = 500
 
 func (p *program) auditCommand() *cobra.Command {
 	return group(
@@ -38,8 +34,6 @@ type auditRow struct {
 	VersionBefore int       `json:"versionBefore"`
 	VersionAfter  int       `json:"versionAfter"`
 	Reason        string    `json:"reason"`
-
-	raw json.RawMessage // the whole row, as it came
 }
 
 // versions says which version of a policy became which.
@@ -67,10 +61,10 @@ func (p *program) auditListCommand() *cobra.Command {
 		Example: "  ration audit list --policy search\n  ration audit list --actor ana@example.com --oldest --rows 500 -o json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, api *adminAPI, _ []string, asJSON bool) error {
-		if of.rows < 1 {
-			return usageError{fmt.Errorf("--rows %d: at least 1", of.rows)}
+		if err := checkRows(of.rows); err != nil {
+			return err
 		}
-		query := url.Values{}
+		query := url.Values{"limit": {strconv.Itoa(min(of.rows, auditPageRows))}}
 		for name, value := range map[string]string{"policy": of.policy, "actor": of.actor, "action": of.action} {
 			if value != "" {
 				query.Set(name, value)
@@ -79,38 +73,25 @@ func (p *program) auditListCommand() *cobra.Command {
 		if of.oldest {
 			query.Set("order", "oldest")
 		}
-		rows, err := api.audit(ctx, query, of.rows)
+		rows, raw, err := collect[auditRow](ctx, api, "/v1/audit", query, "rows", of.rows)
 		if err != nil {
 			return err
 		}
-		return p.printAudit(rows, asJSON)
+		if asJSON {
+			return p.printAll("rows", raw)
+		}
+		return p.printAudit(rows)
 	})
 	flags := command.Flags()
 	flags.StringVar(&of.policy, "policy", "", "only about this `policy`")
 	flags.StringVar(&of.actor, "actor", "", "only what this `operator` did")
 	flags.StringVar(&of.action, "action", "", "only this `action`, such as policy.changed")
 	flags.BoolVar(&of.oldest, "oldest", false, "the oldest first")
-	flags.IntVar(&of.rows, "rows", auditRowsDefault, "at most this `number` of rows")
+	flags.IntVar(&of.rows, "rows", rowsDefault, "at most this `number` of rows")
 	return command
 }
 
-// audit gives at most so many rows of the audit, page after page.
-func (a *adminAPI) audit(ctx context.Context, query url.Values, rows int) ([]auditRow, error) {
-	query.Set("limit", strconv.Itoa(min(rows, auditPageRows)))
-	var all []auditRow
-	err := a.pages(ctx, withQuery("/v1/audit", query), "rows", func(raw json.RawMessage) (more bool, err error) {
-		row := auditRow{raw: raw}
-		err = json.Unmarshal(raw, &row)
-		all = append(all, row)
-		return len(all) < rows, err
-	})
-	return all, err
-}
-
-func (p *program) printAudit(rows []auditRow, asJSON bool) error {
-	if asJSON {
-		return printAll(p, "rows", rows, func(row *auditRow) json.RawMessage { return row.raw })
-	}
+func (p *program) printAudit(rows []auditRow) error {
 	table := p.table()
 	fmt.Fprintln(table, "ID\tAT (UTC)\tACTOR\tACTION\tPOLICY\tVERSION\tREASON")
 	for i := range rows {

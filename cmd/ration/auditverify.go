@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rationhq/ration/pgstore"
 	"github.com/rationhq/ration/policy"
 )
 
@@ -74,11 +73,7 @@ func readKnown(text string) (auditKnown, error) {
 }
 
 func (p *program) verifyAudit(ctx context.Context, known auditKnown, asJSON bool) error {
-	database, err := p.databaseURL()
-	if err != nil {
-		return err
-	}
-	store, err := pgstore.Open(ctx, pgstore.Config{URL: database})
+	store, err := p.openStore(ctx)
 	if err != nil {
 		return err
 	}

@@ -52,9 +52,6 @@ type bucket struct {
 	raw json.RawMessage // the whole answer, as it came
 }
 
-// bucketRowsDefault is a screen or two.
-const bucketRowsDefault = 50
-
 func (p *program) bucketShowCommand() *cobra.Command {
 	var rows int
 	command := p.overAdmin(&cobra.Command{
@@ -79,27 +76,20 @@ func (p *program) bucketShowCommand() *cobra.Command {
 		}
 		return p.printBucket(&b, asJSON)
 	})
-	command.Flags().IntVar(&rows, "rows", bucketRowsDefault, "at most this `number`, of a list")
+	command.Flags().IntVar(&rows, "rows", rowsDefault, "at most this `number`, of a list")
 	return command
 }
 
 func (p *program) listBuckets(ctx context.Context, api *adminAPI, id string, rows int, asJSON bool) error {
-	if rows < 1 {
-		return usageError{fmt.Errorf("--rows %d: at least 1", rows)}
+	if err := checkRows(rows); err != nil {
+		return err
 	}
-	query := url.Values{"policy": {id}, "limit": {fmt.Sprint(min(rows, 1000))}}
-	all := []bucket{}
-	err := api.pages(ctx, "/v1/buckets?"+query.Encode(), "buckets", func(raw json.RawMessage) (more bool, err error) {
-		b := bucket{raw: raw}
-		err = json.Unmarshal(raw, &b)
-		all = append(all, b)
-		return len(all) < rows, err
-	})
+	all, raw, err := collect[bucket](ctx, api, "/v1/buckets", url.Values{"policy": {id}}, "buckets", rows)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return printAll(p, "buckets", all, func(b *bucket) json.RawMessage { return b.raw })
+		return p.printAll("buckets", raw)
 	}
 	table := p.table()
 	fmt.Fprintln(table, "KEY\tLIMIT\tREMAINING\tRESET (UTC)\tSETTLED\tOVERRIDE")

@@ -31,8 +31,6 @@ type override struct {
 	Reason     string            `json:"reason"`
 	Actor      string            `json:"actor"`
 	ExpiresAt  *time.Time        `json:"expiresAt"`
-
-	raw json.RawMessage // the whole answer, as it came
 }
 
 // what says what the exception is.
@@ -83,11 +81,12 @@ func (p *program) overrideSetCommand() *cobra.Command {
 			return err
 		}
 		var o override
-		if o.raw, err = api.read(ctx, http.MethodPut, overridesPath(arguments[0], key), nil, body, &o); err != nil {
+		raw, err := api.read(ctx, http.MethodPut, overridesPath(arguments[0], key), nil, body, &o)
+		if err != nil {
 			return err
 		}
 		if asJSON {
-			return p.printRaw(o.raw)
+			return p.printRaw(raw)
 		}
 		_, err = fmt.Fprintf(p.out, "%s: %s is %s until %s\n", arguments[0], keyText(o.Attributes), o.what(), o.until())
 		return err
@@ -168,19 +167,12 @@ func (p *program) overrideListCommand() *cobra.Command {
 		Short: "List a policy's exceptions",
 		Args:  cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
-		all := []override{}
-		path := overridesPath(arguments[0], url.Values{"limit": {"1000"}})
-		err := api.pages(ctx, path, "overrides", func(raw json.RawMessage) (more bool, err error) {
-			o := override{raw: raw}
-			err = json.Unmarshal(raw, &o)
-			all = append(all, o)
-			return true, err
-		})
+		all, raw, err := collect[override](ctx, api, overridesPath(arguments[0], nil), nil, "overrides", allRows)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return printAll(p, "overrides", all, func(o *override) json.RawMessage { return o.raw })
+			return p.printAll("overrides", raw)
 		}
 		table := p.table()
 		fmt.Fprintln(table, "CALLER\tIS\tUNTIL (UTC)\tBY\tREASON")

@@ -49,12 +49,12 @@ func (p *program) policyListCommand() *cobra.Command {
 		Short: "List the policies in force",
 		Args:  cobra.NoArgs,
 	}, func(ctx context.Context, api *adminAPI, _ []string, asJSON bool) error {
-		policies, err := api.list(ctx)
+		policies, raw, err := api.list(ctx)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return printAll(p, "policies", policies, rawVersion)
+			return p.printAll("policies", raw)
 		}
 		return p.printTable(policies)
 	})

@@ -16,12 +16,12 @@ func (p *program) policyHistoryCommand() *cobra.Command {
 		Example: "  ration policy history search\n  ration audit list --policy search",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
-		versions, err := api.versions(ctx, policyPath(arguments[0])+"/versions?limit=1000", "versions")
+		versions, raw, err := collect[policyVersion](ctx, api, policyPath(arguments[0])+"/versions", nil, "versions", allRows)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return printAll(p, "versions", versions, rawVersion)
+			return p.printAll("versions", raw)
 		}
 		table := p.table()
 		fmt.Fprintln(table, "VERSION\tINSTALLED (UTC)\tLIMIT\tMODE")

@@ -36,7 +36,7 @@ type planStep struct {
 // planOf tries what every file would change. The error is that of the first
 // file that the service refuses.
 func (a *adminAPI) planOf(ctx context.Context, files []policyFile, flags applyFlags) (plan, error) {
-	inForce, err := a.list(ctx)
+	inForce, _, err := a.list(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shadowRowsDefault is a screen or two.
-const shadowRowsDefault = 50
-
 func (p *program) policyShadowReportCommand() *cobra.Command {
 	var rows int
 	var version string
@@ -26,10 +23,10 @@ func (p *program) policyShadowReportCommand() *cobra.Command {
 		Example: "  ration policy shadow-report search --rows 10",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, api *adminAPI, arguments []string, asJSON bool) error {
-		if rows < 1 {
-			return usageError{fmt.Errorf("--rows %d: at least 1", rows)}
+		if err := checkRows(rows); err != nil {
+			return err
 		}
-		query := url.Values{"limit": {strconv.Itoa(min(rows, 1000))}}
+		query := url.Values{"limit": {strconv.Itoa(min(rows, pageRows))}}
 		if version != "" {
 			number, ok := parseVersion(version)
 			if !ok {
@@ -47,7 +44,7 @@ func (p *program) policyShadowReportCommand() *cobra.Command {
 		}
 		return p.printShadows(&report)
 	})
-	command.Flags().IntVar(&rows, "rows", shadowRowsDefault, "at most this `number` of keys, up to 1000")
+	command.Flags().IntVar(&rows, "rows", rowsDefault, "at most this `number` of keys, up to 1000")
 	command.Flags().StringVar(&version, "version", "", "of this `version`, not the one in force")
 	return command
 }

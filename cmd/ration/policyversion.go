@@ -49,9 +49,6 @@ func (v *policyVersion) mode() string {
 	return v.Mode
 }
 
-// rawVersion is a version as it came.
-func rawVersion(v *policyVersion) json.RawMessage { return v.raw }
-
 // waitingInstance is an instance that has not confirmed a change in time.
 type waitingInstance struct {
 	Instance string    `json:"instance"`

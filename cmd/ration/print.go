@@ -37,12 +37,23 @@ func (p *program) printRaw(raw json.RawMessage) error {
 }
 
 // printAll prints what all pages list as one page.
-func printAll[T any](p *program, member string, all []T, raw func(*T) json.RawMessage) error {
-	rows := make([]json.RawMessage, len(all)) // none is [], not null
-	for i := range all {
-		rows[i] = raw(&all[i])
+func (p *program) printAll(member string, all []json.RawMessage) error {
+	if all == nil {
+		all = []json.RawMessage{} // none is [], not null
 	}
-	return json.NewEncoder(p.out).Encode(map[string]any{member: rows})
+	return json.NewEncoder(p.out).Encode(map[string]any{member: all})
+}
+
+// rowsDefault is how many rows of a list are printed where nothing is said of
+// it: a screen or two.
+const rowsDefault = 50
+
+// checkRows refuses to print no row of a list.
+func checkRows(rows int) error {
+	if rows < 1 {
+		return usageError{fmt.Errorf("--rows %d: at least 1", rows)}
+	}
+	return nil
 }
 
 // oneLine keeps text that others wrote within its line of a table.

@@ -156,11 +156,7 @@ func (p *program) overStore(
 		if err != nil {
 			return err
 		}
-		database, err := p.databaseURL()
-		if err != nil {
-			return err
-		}
-		store, err := pgstore.Open(command.Context(), pgstore.Config{URL: database})
+		store, err := p.openStore(command.Context())
 		if err != nil {
 			return err
 		}
