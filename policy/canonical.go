@@ -2,7 +2,6 @@ package policy
 
 import (
 	"errors"
-	"net/netip"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -21,27 +20,4 @@ func CanonicalValue(attribute Attribute, text string) (string, error) {
 		return "", errors.New(r.faults[0].Detail)
 	}
 	return request.Values[attribute], nil
-}
-
-// KeyValue is one attribute of a key, for people to read.
-type KeyValue struct {
-	Attribute Attribute
-	Value     string // an address that is cut is written as a CIDR prefix
-}
-
-// KeyValues gives what [KeyOf] makes a key of, in the order of spec.Per.
-func (s *Spec) KeyValues(values *[AttributeCount]string) []KeyValue {
-	of := make([]KeyValue, len(s.Per))
-	for i, attribute := range s.Per {
-		of[i] = KeyValue{Attribute: attribute, Value: values[attribute]}
-		if attribute != IP {
-			continue
-		}
-		if address, err := netip.ParseAddr(values[IP]); err == nil {
-			if masked, bits := s.IPPrefix.cut(address); bits < address.BitLen() {
-				of[i].Value = netip.PrefixFrom(masked, bits).String()
-			}
-		}
-	}
-	return of
 }

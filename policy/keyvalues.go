@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -60,4 +61,27 @@ func (s *Spec) CheckKey(values *[AttributeCount]string) error {
 		}
 	}
 	return r.err(ReasonInvalidRequest)
+}
+
+// KeyValue is one attribute of a key, for people to read.
+type KeyValue struct {
+	Attribute Attribute
+	Value     string // an address that is cut is written as a CIDR prefix
+}
+
+// KeyValues gives what [KeyOf] makes a key of, in the order of spec.Per.
+func (s *Spec) KeyValues(values *[AttributeCount]string) []KeyValue {
+	of := make([]KeyValue, len(s.Per))
+	for i, attribute := range s.Per {
+		of[i] = KeyValue{Attribute: attribute, Value: values[attribute]}
+		if attribute != IP {
+			continue
+		}
+		if address, err := netip.ParseAddr(values[IP]); err == nil {
+			if masked, bits := s.IPPrefix.cut(address); bits < address.BitLen() {
+				of[i].Value = netip.PrefixFrom(masked, bits).String()
+			}
+		}
+	}
+	return of
 }
