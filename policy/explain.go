@@ -39,13 +39,13 @@ type Explained struct {
 	Policy   *Installed
 	Standing Standing
 	Missing  Attribute  // of Skips and Rejects: the first attribute of the key that it lacks
-	Key      Key        // the bucket that is asked, as ration.bucket_key gives it; else the zero Key
+	Key      Key        // its bucket, as ration.bucket_key gives it, of another limit that one's; the zero Key where an attribute is missing
 	Values   []KeyValue // what the key is made of; nil where an attribute is missing
 	Override *Override  // the exception for this key, nil when there is none
 	Cost     int64      // what it would be charged, in tokens
 
-	// Part is what the store holds of the key and would answer; nil where it is
-	// not asked.
+	// Part is what the store holds of the key and would answer, of a blocked key
+	// that nothing is left; nil where neither is asked.
 	Part *DecisionPart
 }
 
