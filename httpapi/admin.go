@@ -74,9 +74,9 @@ type admin struct {
 	pace          pace
 }
 
-// NewAdmin makes the handler of the admin listener: policies and their
-// versions under /v1/policies and where they are in force, the audit, and the
-// store.
+// NewAdmin makes the handler of the admin listener: policies, their versions
+// and overrides and where they are in force, kill switches, the keys' state,
+// explanations, the audit, and the store.
 func NewAdmin(config AdminConfig) http.Handler {
 	a := &admin{
 		Site: config.withDefaults(), policies: config.Policies, overrides: config.Overrides, killSwitches: config.KillSwitches,

@@ -43,6 +43,19 @@ func readJSON(r *http.Request, buffer []byte, bytesMax int64) ([]byte, error) {
 	return body, nil
 }
 
+// readBody reads what a request of an operator that has no parameters says in
+// its body. Errors: those of readJSON, and of parse.
+func readBody[T any](r *http.Request, parse func(body []byte) (*T, error)) (*T, error) {
+	if _, err := readQuery(r); err != nil {
+		return nil, err
+	}
+	body, err := readJSON(r, nil, decisionBytesMax)
+	if err != nil {
+		return nil, err
+	}
+	return parse(body)
+}
+
 func tooLarge(bytesMax int64) error {
 	return &policy.Error{
 		Code: policy.CodeInvalid, Reason: reasonContentTooLarge,

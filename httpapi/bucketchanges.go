@@ -8,14 +8,7 @@ import (
 
 // resetBucket makes one key's state full or empty, and answers what it is then.
 func (a *admin) resetBucket(w http.ResponseWriter, r *http.Request) (int, error) {
-	if _, err := readQuery(r); err != nil {
-		return 0, err
-	}
-	body, err := readJSON(r, nil, decisionBytesMax)
-	if err != nil {
-		return 0, err
-	}
-	reset, err := policy.ParseKeyReset(body)
+	reset, err := readBody(r, policy.ParseKeyReset)
 	if err != nil {
 		return 0, err
 	}
@@ -36,14 +29,7 @@ type rebased struct {
 
 // rebaseBuckets sets back a bounded part of what is ahead of the clock.
 func (a *admin) rebaseBuckets(w http.ResponseWriter, r *http.Request) (int, error) {
-	if _, err := readQuery(r); err != nil {
-		return 0, err
-	}
-	body, err := readJSON(r, nil, decisionBytesMax)
-	if err != nil {
-		return 0, err
-	}
-	rebase, err := policy.ParseRebase(body)
+	rebase, err := readBody(r, policy.ParseRebase)
 	if err != nil {
 		return 0, err
 	}

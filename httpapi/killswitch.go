@@ -24,14 +24,7 @@ type KillSwitches interface {
 // throwKillSwitch makes the enforced policies of a prefix shadows, and answers
 // until when, and how many they are.
 func (a *admin) throwKillSwitch(w http.ResponseWriter, r *http.Request) (int, error) {
-	if _, err := readQuery(r); err != nil {
-		return 0, err
-	}
-	body, err := readJSON(r, nil, decisionBytesMax)
-	if err != nil {
-		return 0, err
-	}
-	throw, err := policy.ParseKillSwitch(body)
+	throw, err := readBody(r, policy.ParseKillSwitch)
 	if err != nil {
 		return 0, err
 	}
