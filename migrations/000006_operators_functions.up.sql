@@ -2113,7 +2113,8 @@ END $$;
 -- Arguments: by cell, figures as decide_read_v1 gives them; p_left is what is left of p_room when all is charged. p_writers:
 --        who wrote each row last; one that somebody else wrote since, or that is not there any more, is left as it is. NULL: the
 --        rows are locked. p_undo: each row in p_rows is written as decide_read_v1 found it. Slots are inserted by decide_v1.
--- Answers: o_all, whether every row that is charged was written; o_cells, those whose rows were, and o_rows, where these are now.
+-- Answers: o_all, whether every row that is charged was written: none is while a change is being swept, unless the rows are
+--        locked, since what is settled of it is counted; o_cells, those whose rows were, and o_rows, where these are now.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: the rows that it writes, by place and in the order of cells.
 -- SQLSTATE: RN004 more was charged than there was room for: a claim asks a key twice.
@@ -2141,7 +2142,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'more is charged than there is room for: a claim asks a key twice';
     END IF;
     IF v_sweeping AND p_writers IS NOT NULL THEN
-        o_all := false;  -- to be counted, rows have to be locked
+        o_all := false;
         RETURN;
     END IF;
     IF v_sweeping THEN
@@ -2253,10 +2254,10 @@ END $$;
 --        p_priced whether that is the request's own cost, which a settlement replaces. A claim without checks has an
 --        operation id, and is only looked up.
 --        p_retention: how long outcomes of operation ids are kept at least. p_hold: what to do about rows that others hold:
---        'wait' waits for them, until statement_timeout; 'try' does too, and where one was written since the first look charges
---        nothing and answers 0 to all that was to be charged: ask again with 'wait'; 'skip' leaves them out and inserts nothing
---        (an uncommitted insert of another session cannot be skipped); 'alone', with one claim, waits, but only if no other
---        call waits so for its keys.
+--        'wait' waits for them, until statement_timeout; 'try' does too, and where one was written since the first look, or a
+--        change is being swept, charges nothing and answers 0 to all that was to be charged: ask again with 'wait'; 'skip'
+--        leaves them out and inserts nothing (an uncommitted insert of another session cannot be skipped); 'alone', with one
+--        claim, waits, but only if no other call waits so for its keys.
 -- Answers: o_stale, true when the policy set in force is not that of p_generation: then nothing was decided. Else by claim
 --        o_status: 0 again (a row was written or deleted meanwhile, or left out by the hold, or the policy changed), 1 decided,
 --        2 replayed, 3 the operation id belongs to another request, 4 another call decides the same operation id at this
@@ -2410,10 +2411,10 @@ BEGIN
                 w := ration.decide_write_v1(o_now, s.o_rows, s.o_writers, s.o_places, s.o_versions, s.o_room, v_room, s.o_base,
                                             s.o_at, s.o_previous, s.o_marks, s.o_logs);
                 v_wrote := w.o_all;
-                IF NOT v_wrote THEN
+                IF NOT v_wrote AND w.o_cells IS NOT NULL THEN
                     -- What was written is taken back, whatever has changed meanwhile. The rest is not locked here: it would be
                     -- out of turn.
-                    FOR i IN 1 .. coalesce(cardinality(w.o_cells), 0) LOOP
+                    FOR i IN 1 .. cardinality(w.o_cells) LOOP
                         v_at[w.o_cells[i]] := w.o_rows[i];
                     END LOOP;
                     PERFORM ration.decide_write_v1(o_now, v_at, NULL, s.o_places, s.o_versions, s.o_room, s.o_room, s.o_base,

@@ -3,7 +3,8 @@
 -- Arguments: by cell, figures as decide_read_v1 gives them; p_left is what is left of p_room when all is charged. p_writers:
 --        who wrote each row last; one that somebody else wrote since, or that is not there any more, is left as it is. NULL: the
 --        rows are locked. p_undo: each row in p_rows is written as decide_read_v1 found it. Slots are inserted by decide_v1.
--- Answers: o_all, whether every row that is charged was written; o_cells, those whose rows were, and o_rows, where these are now.
+-- Answers: o_all, whether every row that is charged was written: none is while a change is being swept, unless the rows are
+--        locked, since what is settled of it is counted; o_cells, those whose rows were, and o_rows, where these are now.
 -- Units: tokens and parts of 1/d token, microseconds. Clock: none, the instant is given.
 -- Locks: the rows that it writes, by place and in the order of cells.
 -- SQLSTATE: RN004 more was charged than there was room for: a claim asks a key twice.
@@ -31,7 +32,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'RN004', MESSAGE = 'more is charged than there is room for: a claim asks a key twice';
     END IF;
     IF v_sweeping AND p_writers IS NOT NULL THEN
-        o_all := false;  -- to be counted, rows have to be locked
+        o_all := false;
         RETURN;
     END IF;
     IF v_sweeping THEN
